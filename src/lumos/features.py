@@ -392,7 +392,7 @@ class Features:
 
     def _record_reads(self, reporter: str, reads: "Iterable[tuple[str, DatasetRead]]") -> None:
         """Record the reads that a source reported; they are published with its datasets."""
-        from lumos.usage.recorder import record_reads
+        from lumos.usage.ingest import record_reads
 
         now = datetime.now(UTC)
         record_reads(self._store.create(), reporter, reads, settings=self.settings.usage, at=now)

@@ -10,8 +10,7 @@ from lumos.errors import LumosError, MisuseError
 from lumos.model.schema import parse_schema
 from lumos.model.version import CloudVersion, SchemaVersion
 from lumos.schemas.reports import DatasetVersions, VersionUpdateReport
-from lumos.schemas.version_tags import VersionTag
-from lumos.schemas.version_update import moved_datasets, run_versions
+from lumos.schemas.version_tags import VersionTag, moved_datasets, run_versions
 from recorded_lake import RecordedLake
 
 CLICKS = "user_id STRING\npage STRING"

@@ -1,16 +1,18 @@
-"""Creates findings of the gate from impact reports."""
+"""Creates findings of the gate from impact reports, with the lines of SQL on their paths."""
 
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from typing import TypeAlias
 
 from lumos.gate.reports import Bump, Category, GateFinding, GateLocation, GateStep, Level
-from lumos.gate.trail import Hop
 from lumos.impact.reports import ChangeReport, DownstreamReport, ImpactReport, ReasonReport
 from lumos.model.change import Verdict
 from lumos.model.paths import overlap
+from lumos.model.types import quoted_name
 from lumos.schemas.findings import ChangeRow
 from lumos.schemas.reports import DatasetDiff
+from lumos.store import Store
 
 _REPORTED_VERDICTS = ("BREAKING", "UNDETERMINED")
 _INCOMPATIBLE_VERDICTS = (Verdict.BREAKING, Verdict.UNDETERMINED)
@@ -23,6 +25,9 @@ _BUMPS: dict[Verdict, Bump] = {
 _FINGERPRINT_LENGTH = 16
 _STAR = "*"
 _PROJECTION = "PROJECTION"
+
+# Two consecutive steps of a path, each as urn#column.
+Hop: TypeAlias = tuple[str, str]
 
 
 def findings_of(
@@ -243,3 +248,24 @@ def _fingerprint(change: ChangeReport, affected: str, uses: Iterable[str]) -> st
     )  # fmt: skip
     text = "\0".join(_text(part) or "" for part in parts)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_FINGERPRINT_LENGTH]
+
+
+def hop_locations(store: Store, reports: Iterable[ImpactReport]) -> Mapping[Hop, GateLocation]:
+    """The lines of SQL that derive each column of a path from the one before it."""
+    hops = {
+        hop
+        for report in reports
+        for row in report.downstream
+        for reason in row.reasons
+        for hop in pairwise(reason.path)
+    }
+    links = {(before.partition("#")[0], after.partition("#")[0]) for before, after in hops}
+    found = {}
+    for edge in store.lineage.between(links):
+        for mapping in edge.columns:
+            if mapping.file is not None:
+                before = f"{edge.upstream}#{quoted_name(mapping.upstream)}"
+                after = f"{edge.downstream}#{quoted_name(mapping.downstream)}"
+                location = GateLocation(file=mapping.file, line=mapping.line)
+                found[before, after] = location
+    return {hop: found[hop] for hop in hops & found.keys()}

@@ -36,7 +36,7 @@ _FIRST_ERROR: Final = 400
 
 
 class CommentFailed(LumosError):
-    """A comment that a forge did not accept; `status` is that of its response, if there was one.
+    """A comment that a forge did not accept; `status` is the HTTP status, if it responded.
 
     If the failure is temporary, the comment may have been posted nevertheless.
     """
@@ -95,7 +95,7 @@ def publish_comment(
 
 
 def _style(environment: Mapping[str, str], kind: str | None) -> CommentStyle:
-    """The style of the forge, or that of GitHub if none is known."""
+    """The style of the forge; if no forge is known, the style of GitHub."""
     try:
         return forge_class(environment, kind).style
     except MisuseError:

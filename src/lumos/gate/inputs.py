@@ -46,7 +46,7 @@ Files = Iterable[tuple[str, bytes]]
 
 
 class SqlModel(NamedTuple):
-    """A query and the table that it creates; `columns` is None if the text does not tell them.
+    """A query and the table that it creates; `columns` is None if the query does not name them.
 
     The table of a file with one query is named after the file.
     """
@@ -70,7 +70,7 @@ class RevisionDeclarations(NamedTuple):
 
 
 def type_dialect(sql_dialect: str | None, *sides: Files) -> Dialect:
-    """The dialect of types in DDL and dbt: the given one, or the one that knows most types."""
+    """The dialect of types in DDL and dbt: as given, or the dialect that has most of the types."""
     given = DIALECT_OF_PLATFORM.get(sql_dialect or "")
     if given is not None:
         return given
@@ -112,7 +112,7 @@ def read_declarations(
 
     Without `models`, only schemas are read, since analysing queries takes long. If the files
     are `unchanged`, only schemas that queries may need are read. `protos` are the files that
-    .proto files may import, and `macros` those of the dbt project.
+    .proto files may import, and `macros` the macros of the dbt project.
     """
     schemas: list[DeclaredSchema] = []
     found_models: list[SqlModel] = []

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -23,12 +23,12 @@ from lumos.gate.baseline import (
     excuse_findings,
     parse_baseline,
 )
-from lumos.gate.documentation_check import (
+from lumos.gate.documentation import (
     TouchedDataset,
     check_documentation,
     touched_datasets,
 )
-from lumos.gate.findings import findings_of
+from lumos.gate.findings import findings_of, hop_locations
 from lumos.gate.inputs import (
     SUFFIXES,
     SqlModel,
@@ -53,7 +53,6 @@ from lumos.gate.revisions import (
     read_revisions,
 )
 from lumos.gate.schema_files import table_urn
-from lumos.gate.trail import hop_locations
 from lumos.gate.waivers import FILE, Waiver, apply_waivers, parse_waivers
 from lumos.gate.wire_format import wire_findings
 from lumos.gate.workspace import (
@@ -98,7 +97,10 @@ def judge_change(
         old,
         new,
         dialect,
-        reads_all=source is not None or _has_name_rules(change.settings),
+        # By rules of the configuration, SQL may refer to a dataset by another name.
+        reads_all=source is not None
+        or bool(change.settings.sql_names)
+        or change.settings.sql_name_from is not None,
     )
     cache = None
     if source is None:
@@ -131,7 +133,11 @@ def judge_change(
                 impact = workspace.impact.of_diff([diff], adapted=adapted).datasets
                 reports += _with_diffs([diff], impact)
         names = DisplayNames(lambda urns: display_names(urns, store.names_like(urns)))
-        names.look_up(urn for _, each in reports for urn in (each.change.urn, *_downstream(each)))
+        names.look_up(
+            urn
+            for _, each in reports
+            for urn in (each.change.urn, *(row.urn for row in each.downstream))
+        )
         locations = hop_locations(store, [report for _, report in reports])
         models = {each.name.lower() for each in revisions.before.models}
         new_files = after.keys() - before.keys()
@@ -189,15 +195,10 @@ def judge_change(
     )  # fmt: skip
 
 
-def _has_name_rules(settings: Settings) -> bool:
-    """Whether SQL may refer to a dataset by another name."""
-    return bool(settings.sql_names) or settings.sql_name_from is not None
-
-
 def _policy(
     settings: Settings, repository: GitRepository, old: str, new: str
 ) -> tuple[GatePolicy, list[str]]:
-    """The policy to apply: that of the merge base, if the change modifies the policy."""
+    """The policy to apply; if the change modifies the policy, the one of the merge base."""
     file = settings.origin.file
     path = FILE_NAME if file is None else repository.path_of(Path(file))
     current = GatePolicy(settings.gate, settings.documentation)
@@ -212,10 +213,6 @@ def _policy(
     if policy == current:
         return current, []
     return policy, [f"{path} changes the policy of the gate; that of the merge base applies."]
-
-
-def _downstream(report: ImpactReport) -> Iterator[str]:
-    return (row.urn for row in report.downstream)
 
 
 def _with_diffs(
@@ -257,18 +254,17 @@ def _model_diffs(revisions: Revisions, urns: ModelUrns) -> Iterator[tuple[Datase
         # No lineage mentions a model that reads nothing known and that nothing reads.
         urn = urns.urn(old) or table_urn([old.name])
         new = after.get((old.file, old.name)) or by_name.get(old.name.lower())
+        rows: list[ChangeRow] = []
         if new is None:
-            yield _diff(urn, [_removal("", None)]), old
+            rows = [_change_row("removed", "")]
         elif old.columns is not None and new.columns is not None:
-            rows = [
-                *(
-                    _removal(column, UNKNOWN.text)
-                    for column in _missing_columns(old.columns, new.columns)
-                ),
-                *(_addition(column) for column in _missing_columns(new.columns, old.columns)),
-            ]
-            if rows:
-                yield _diff(urn, rows), old
+            removed = _missing_columns(old.columns, new.columns)
+            added = _missing_columns(new.columns, old.columns)
+            rows = [_change_row("removed", column) for column in removed]
+            rows += [_change_row("added", column) for column in added]
+        if rows:
+            diff = DatasetDiff(urn=urn, from_version=None, to_version=None, changes=tuple(rows))
+            yield diff, old
 
 
 def _missing_columns(columns: Sequence[str], others: Sequence[str]) -> list[str]:
@@ -303,34 +299,17 @@ def _model_urn(store: Store, model: SqlModel) -> str:
     return next(model_urns, table_urn([model.name]))
 
 
-def _diff(urn: str, rows: list[ChangeRow]) -> DatasetDiff:
-    return DatasetDiff(urn=urn, from_version=None, to_version=None, changes=tuple(rows))
-
-
-def _removal(path: str, before: str | None) -> ChangeRow:
+def _change_row(kind: Literal["added", "removed"], path: str) -> ChangeRow:
+    """A column of unknown type that is added or removed; without a path, the entire model."""
+    is_added = kind == "added"
     return ChangeRow(
         path=path,
-        kind="removed",
-        before=before,
-        after=None,
-        consumer=Verdict.BREAKING,
-        storage=Verdict.INFORMATIONAL,
-        rule="field-removed" if path else "dataset-removed",
-        flags=(),
-        notes=(),
-        fingerprint="",
-    )
-
-
-def _addition(path: str) -> ChangeRow:
-    return ChangeRow(
-        path=path,
-        kind="added",
-        before=None,
-        after=UNKNOWN.text,
-        consumer=Verdict.COMPATIBLE,
-        storage=Verdict.COMPATIBLE,
-        rule="field-added",
+        kind=kind,
+        before=UNKNOWN.text if path and not is_added else None,
+        after=UNKNOWN.text if is_added else None,
+        consumer=Verdict.COMPATIBLE if is_added else Verdict.BREAKING,
+        storage=Verdict.COMPATIBLE if is_added else Verdict.INFORMATIONAL,
+        rule=f"{'field' if path else 'dataset'}-{kind}",
         flags=(),
         notes=(),
         fingerprint="",

@@ -100,7 +100,7 @@ class SqlRelevance:
         return words in self._names or words <= self._words
 
     def _downstream(self, names: Iterable[Name]) -> set[str]:
-        """The units that mention or create one of the names, or a name that such a unit creates."""
+        """The units that mention or create one of the names, and all units downstream of these."""
         units: set[str] = set()
         pending = list(names)
         queued = set(pending)

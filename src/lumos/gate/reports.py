@@ -121,7 +121,7 @@ class CommentReport(Report, frozen=True, kw_only=True):
 
 
 class InitFile(Report, frozen=True, kw_only=True):
-    """A file of `lumos gate init`; an existing one is not changed, and `hint` tells what to do."""
+    """A file of `lumos gate init`; existing files are not changed, and `hint` is what to do."""
 
     path: str
     written: bool

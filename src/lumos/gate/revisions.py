@@ -39,7 +39,7 @@ _READ_UNCHANGED: Final = (".schema", ".avsc", ".schema.json", ".yml", ".yaml", S
 class Revisions(NamedTuple):
     """The files of both revisions with their blob ids, and the declarations in them.
 
-    `before` and `after` are the declarations of changed files, `unchanged` those of other files.
+    `before` and `after` are the declarations in changed files, `unchanged` those in other files.
     `sql` are the files to read lineage from: those that the change can affect.
     """
 
@@ -209,7 +209,7 @@ def is_text(path: str) -> bool:
 
 
 def align_revisions(revisions: Revisions, store: Store | None = None) -> Revisions:
-    """Give all declarations of a table the same URN, if possible that of a dataset in the store."""
+    """Give all declarations of a table the same URN, preferably the URN of a stored dataset."""
 
     def known_urn(path: tuple[str, ...]) -> str | None:
         try:

@@ -75,9 +75,9 @@ class Gate:
     ) -> GateReport:
         """Report the downstream impact of the changes since the merge base of two revisions.
 
-        `lineage` adds lineage to that of the repository's SQL: a snapshot, a store, a file that
-        `lineage.ingest` reads, or `local` for the configured store. Without it, manifests of dbt
-        in the repository are used.
+        `lineage` is a source of more lineage than the repository's SQL: a snapshot, a store, a file
+        that `lineage.ingest` reads, or `local` for the configured store. Without it, manifests of
+        dbt in the repository are used.
         """
         repository = GitRepository(Path(folder))
         old, new = repository.commits(base, head)

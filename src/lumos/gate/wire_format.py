@@ -96,15 +96,8 @@ def _wire_fields(schema: Schema) -> Iterator[_WireField]:
 
 def _is_encoded_differently(before: str | None, after: str | None) -> bool:
     """Whether two number types have different encodings; other types differ in the schema."""
-    encoding_before, encoding_after = (
-        _ENCODING_BY_TYPE.get(before or ""),
-        _ENCODING_BY_TYPE.get(after or ""),
-    )
-    return (
-        encoding_before is not None
-        and encoding_after is not None
-        and encoding_before != encoding_after
-    )
+    encodings = {_ENCODING_BY_TYPE.get(each or "") for each in (before, after)}
+    return len(encodings) == 2 and None not in encodings
 
 
 def _finding(declared: DeclaredSchema, change: _WireChange) -> GateFinding:

@@ -16,7 +16,7 @@ POLICY_RULES: Final = DocumentationRules(required_fields=("description", "owner"
 
 
 class Workflow(NamedTuple):
-    """A file to write for a forge; `if_exists` tells how to add the gate to an existing file."""
+    """A file to write for a forge; `if_exists` is how to add the gate to an existing file."""
 
     path: str
     text: str
@@ -24,7 +24,7 @@ class Workflow(NamedTuple):
 
 
 _INCLUDE: Final = "include:\n  - local: .gitlab/lumos.yml\n"
-# Files that tell the forge of a repository.
+# Files by which the forge of a repository is detected.
 _FORGE_BY_FILE: Final[Mapping[str, Forge]] = {
     ".github/workflows": "github",
     ".gitlab-ci.yml": "gitlab",

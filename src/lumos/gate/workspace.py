@@ -169,7 +169,7 @@ def load_change(
 def has_lineage(
     workspace: Workspace, repository: GitRepository, revisions: Revisions, dialect: str | None
 ) -> bool:
-    """Whether any lineage is known, including that of SQL that the change does not affect."""
+    """Whether any lineage is known, including lineage of SQL that the change does not affect."""
     store = workspace.create_store()
     files = revisions.files[0]
     other_sql = {path for path in files if path.lower().endswith(SQL_SUFFIX)} - revisions.sql

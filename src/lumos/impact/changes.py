@@ -115,7 +115,7 @@ def apply_requested_changes(
     *,
     dialect: Dialect | None,
 ) -> ChangedSchema:
-    """Parse requested changes and apply them to a schema; types may be those of `dialect`."""
+    """Parse requested changes and apply them to a schema; types may be SQL types of `dialect`."""
     parser = _ChangeParser(dataset, platform, schema, dialect)
     for text in requested.change:
         parser.change(text)
@@ -273,7 +273,7 @@ class _ChangeParser:
         return _TypeAndNulls(type_text, types, nullable)
 
     def _possible_types(self, text: str, change_text: str) -> Iterator[DataType]:
-        """The types that a text may stand for, in Lumos or in a dialect, most likely first."""
+        """The types that a text may mean, in Lumos or in a dialect, most likely first."""
         sql_types = {each: type_from_sql(text, each) for each in self._type_dialects}
         known_sql_types = [each for each in sql_types.values() if not _is_unknown(each)]
         try:

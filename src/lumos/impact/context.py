@@ -1,4 +1,4 @@
-"""The dataset of an impact analysis and everything downstream of it, read from the store."""
+"""A dataset and everything downstream of it, read from the store for an impact analysis."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -282,7 +282,7 @@ def _references_by_upstream(
 
 def _column_references(edge: Edge) -> Iterator[_ColumnReference]:
     for mapping in edge.columns:
-        # Other reporters may only know the column, not the nested field.
+        # Some reporters report the column instead of the nested field.
         yield lineage_column(mapping.upstream).casefold(), mapping.downstream.casefold()
     for use in edge.uses:
         yield lineage_column(use.upstream).casefold(), use.usage

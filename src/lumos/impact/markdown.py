@@ -82,7 +82,11 @@ def _dataset(report: ImpactReport, names: DisplayNames) -> Iterator[str]:
         )
         yield f"{share} % of the downstream was determined.{unused if unaffected else ''}"
         yield ""
-    with_details = [row for row in listed[:_MAX_ROWS] if _has_details(row)]
+    with_details = [
+        row
+        for row in listed[:_MAX_ROWS]
+        if row.verdict != "COMPATIBLE" or row.changed or row.is_contradicted
+    ]
     if with_details:
         yield "<details><summary>Details</summary>"
         yield ""
@@ -90,10 +94,6 @@ def _dataset(report: ImpactReport, names: DisplayNames) -> Iterator[str]:
             yield from _details(row, names)
         yield "</details>"
         yield ""
-
-
-def _has_details(row: DownstreamReport) -> bool:
-    return row.verdict != "COMPATIBLE" or bool(row.changed) or row.is_contradicted
 
 
 def _row(row: DownstreamReport, names: DisplayNames) -> str:
@@ -155,7 +155,7 @@ def escape(text: str) -> str:
 
 
 def _escape_character(character: str) -> str:
-    """Escape a character; @ gets a zero-width space so that nobody is notified."""
+    """Escape a character; a zero-width space after @ prevents notifications of users."""
     entities = {"<": "&lt;", ">": "&gt;", "&": "&amp;", "@": "@\u200b", "|": "\\|"}
     if character in ".,:/":
         return character

@@ -49,7 +49,8 @@ def add_impact(picture: Picture, reports: Iterable[ImpactReport], names: Display
             for link, impact in _arrow_impacts(row, changing, picture.arrows):
                 before = arrow_impacts.get(link, impact)
                 arrow_impacts[link] = _ArrowImpact(
-                    _worse_verdict(before.verdict, impact.verdict), before.columns | impact.columns
+                    min(before.verdict, impact.verdict, key=WORST_FIRST.index),
+                    before.columns | impact.columns,
                 )
     return msgspec.structs.replace(
         picture,
@@ -172,7 +173,3 @@ def _arrow(arrow: Arrow, arrow_impacts: Mapping[tuple[str, str], _ArrowImpact]) 
     return msgspec.structs.replace(
         arrow, mark=_MARKS[impact.verdict], marked=tuple(changed_columns)
     )
-
-
-def _worse_verdict(one: VerdictName, other: VerdictName) -> VerdictName:
-    return min(one, other, key=WORST_FIRST.index)

@@ -5,13 +5,13 @@ from typing import Final, Literal
 
 from msgspec import UNSET, UnsetType, field
 
-from lumos.impact.rules.results import ColumnImpact, DatasetImpact, Impact, Reason, rank
+from lumos.impact.rules.results import DatasetImpact, Impact, Reason, rank
 from lumos.impact.rules.type_uses import ValueType
 from lumos.model.change import FieldAdded, Finding, Verdict
 from lumos.model.report import FORMAT_VERSION, Report
 from lumos.model.types import quoted_name
 from lumos.rendering.text import plural
-from lumos.schemas.findings import ChangeRow, ChangeValue, change_rows
+from lumos.schemas.findings import ChangeValue, change_rows
 
 CheckState = Literal["ok", "fails", "cannot"]
 VerdictName = Literal["BREAKING", "UNDETERMINED", "COMPATIBLE"]
@@ -74,7 +74,7 @@ class ColumnReport(Report, frozen=True, kw_only=True):
 class DownstreamReport(Report, frozen=True, kw_only=True):
     """A downstream dataset; unless `affected`, it uses nothing that changes.
 
-    `recommendations` are those of the whole report that concern this dataset.
+    `recommendations` are the recommendations of the report that concern this dataset.
     """
 
     urn: str
@@ -181,21 +181,15 @@ def change_reports(
     rows = list(zip(findings, change_rows(urn, findings), strict=True))
     rows.sort(key=lambda pair: rank(pair[0].consumer))
     new_names = set(renamed.values())
-    return tuple(
-        _rename_report(urn, row, renamed[row.path])
-        if row.path in renamed
-        else _change_report(urn, row)
-        for finding, row in rows
-        if not (isinstance(finding.change, FieldAdded) and row.path in new_names)
-    )
-
-
-def _change_report(urn: str, row: ChangeRow) -> ChangeReport:
-    return ChangeReport(urn=urn, path=row.path, kind=row.kind, before=row.before, after=row.after)
-
-
-def _rename_report(urn: str, row: ChangeRow, to: str) -> ChangeReport:
-    return ChangeReport(urn=urn, path=row.path, kind=RENAMED, before=row.path, after=to)
+    reports = []
+    for finding, row in rows:
+        kind, before, after = row.kind, row.before, row.after
+        if row.path in renamed:
+            kind, before, after = RENAMED, row.path, renamed[row.path]
+        elif isinstance(finding.change, FieldAdded) and row.path in new_names:
+            continue
+        reports.append(ChangeReport(urn=urn, path=row.path, kind=kind, before=before, after=after))
+    return tuple(reports)
 
 
 def downstream_report(
@@ -215,7 +209,15 @@ def downstream_report(
         affected=impact.is_affected,
         gone=is_deleted,
         columns=tuple(dict.fromkeys(column.name for column in impact.columns)),
-        changed=tuple(map(_column_report, impact.columns)),
+        changed=tuple(
+            ColumnReport(
+                name=column.name,
+                before=_type_text(column.before),
+                after=_type_text(column.after),
+                path=_path_steps(column.path),
+            )
+            for column in impact.columns
+        ),
         reasons=tuple(map(_reason_report, impact.reasons)),
         recommendations=recommendations,
         spark_check=spark_check,
@@ -227,18 +229,13 @@ def verdict_name(verdict: Verdict) -> VerdictName:
     return WORST_FIRST[rank(verdict)]
 
 
-def _column_report(column: ColumnImpact) -> ColumnReport:
-    return ColumnReport(
-        name=column.name,
-        before=_type_text(column.before),
-        after=_type_text(column.after),
-        path=_path_steps(column.path),
-    )
-
-
 def _reason_report(reason: Reason) -> ReasonReport:
+    text = reason.text
+    if len(text) > _MAX_REASON_LENGTH:
+        # The text contains a very long expression.
+        text = f"{text[: _MAX_REASON_LENGTH - 3]}..."
     return ReasonReport(
-        text=_shorten_reason(reason.text),
+        text=text,
         usage=reason.usage,
         clause=reason.clause,
         file=reason.file,
@@ -247,11 +244,6 @@ def _reason_report(reason: Reason) -> ReasonReport:
         path=_path_steps(reason.path),
         fields=reason.fields,
     )
-
-
-def _shorten_reason(text: str) -> str:
-    """Truncate a text that contains a very long expression."""
-    return text if len(text) <= _MAX_REASON_LENGTH else f"{text[: _MAX_REASON_LENGTH - 3]}..."
 
 
 def _type_text(value: ValueType | None) -> str | None:

@@ -139,7 +139,9 @@ class SparkCheck:
             yield SparkCheckReport(file=None, line=None, dialect=None, state="cannot", error=text)
         is_complete = bool(derivations)
         for derivation in derivations:
-            first_lines = self._first_lines(derivation)
+            assert derivation.sql is not None
+            script = self._scripts.of(derivation.sql, derivation.dialect)
+            first_lines = sorted({each.line for each in script.checks if each.line is not None})
             for checks in self._statements(derivation, dataset.urn):
                 outcomes = [self._outcome(each, derivation, dataset.urn) for each in checks]
                 worst = min(outcomes, key=lambda each: _SEVERITY_ORDER[each.state])
@@ -158,12 +160,6 @@ class SparkCheck:
         self._pairs[dataset.urn] = self._resulting_schemas(
             dataset, results, is_complete=is_complete
         )
-
-    def _first_lines(self, derivation: DatasetDerivation) -> list[int]:
-        """The first lines of the writing statements of a script."""
-        assert derivation.sql is not None
-        checks = self._scripts.of(derivation.sql, derivation.dialect).checks
-        return sorted({check.line for check in checks if check.line is not None})
 
     def _statements(self, derivation: DatasetDerivation, urn: str) -> "list[list[StatementCheck]]":
         """The checks of each statement that writes a dataset, or one check with a problem."""

@@ -16,7 +16,7 @@ from lumos.impact.statement_queries import (
     queries_of,
 )
 from lumos.lineage.sql.analysis import analyse
-from lumos.lineage.sql.context import AnalysisContext, no_columns
+from lumos.lineage.sql.context import AnalysisContext, SqlWatcher, no_columns
 from lumos.lineage.sql.dialects import find_dialect, in_original_case
 from lumos.lineage.sql.script import Parts, ScriptLineage, StatementLineage
 
@@ -88,7 +88,7 @@ def _checks(sql: str, dialect: str | None) -> ScriptChecks:
     return ScriptChecks(checks=tuple(checks), problems=problems)
 
 
-class _StatementCollector:
+class _StatementCollector(SqlWatcher):
     """Collects the parsed statements."""
 
     def __init__(self) -> None:
@@ -96,24 +96,6 @@ class _StatementCollector:
 
     def on_statement(self, node: exp.Expr) -> None:
         self.nodes.append(node.copy())
-
-    # Other callbacks of the SQL reader.
-
-    def on_name(self, *_: object) -> None: ...
-
-    def on_join(self, *_: object) -> None: ...
-
-    def on_shared_column(self, *_: object) -> None: ...
-
-    def on_star_columns_named(self, *_: object) -> None: ...
-
-    def on_whole_row(self, *_: object) -> None: ...
-
-    def on_columns_renamed(self, *_: object) -> None: ...
-
-    def on_set_operation(self, *_: object, is_by_name: bool) -> None: ...
-
-    def on_write(self, *_: object, positional: bool) -> None: ...
 
 
 class TableNames:
@@ -208,13 +190,13 @@ class _TemporaryTable(msgspec.Struct):
 class _ScriptReader:
     def __init__(self, names: TableNames) -> None:
         self._names = names
-        # Current temporary tables by SQL name; all of them, also replaced ones, by new name.
+        # The current temporary tables by SQL name, and all that ever existed by new name.
         self._temporary: dict[Parts, _TemporaryTable] = {}
         self._all_temporary: dict[str, _TemporaryTable] = {}
         self._placeholders: dict[Parts, str] = {}
 
     def checks(self, script: ScriptLineage, nodes: Sequence[exp.Expr]) -> Iterable[StatementCheck]:
-        """The checks of all statements; later ones can read temporary tables of earlier ones."""
+        """The checks of all statements, which can read temporary tables of earlier statements."""
         for statement, node in zip(script.statements, nodes, strict=True):
             if statement.writes:
                 yield from self._checks_of(statement, node)
@@ -369,7 +351,7 @@ def _visible_ctes(table: exp.Table) -> set[str]:
     parent = table.parent
     while parent is not None:
         if isinstance(parent, exp.With):
-            # A CTE sees earlier ones, and itself if it is recursive.
+            # A CTE can use earlier CTEs, and itself if it is recursive.
             for each in parent.expressions:
                 if each is child and not parent.args.get("recursive"):
                     break

@@ -1,11 +1,12 @@
 """`lumos lineage ingest`: read lineage files and record their edges in the store."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
@@ -14,8 +15,7 @@ from lumos.config.sql_names import NameTemplate
 from lumos.lineage.file_reader import FailedFile, FileReader, FileReport, ReadResult
 from lumos.lineage.input_files import InputFiles, InputFolder, InputKind, identify_files
 from lumos.lineage.name_index import load_name_index
-from lumos.lineage.recorder import ApplyAnnotations, LineageRecorder
-from lumos.lineage.reported_lineage import ColumnCoverage, LineageProblem
+from lumos.lineage.reported_lineage import ColumnCoverage, LineageProblem, ReportedAnnotations
 from lumos.lineage.reports import CoverageReport, EdgeCounts, LineageIngestReport, ReporterReport
 from lumos.lineage.resolver import ReferenceResolver, ResolvedLineage, SchemaCache
 from lumos.lineage.sql import analyse
@@ -34,6 +34,16 @@ if TYPE_CHECKING:
 _FILE_REPORTERS = ("sql:", "declared:")
 # The number of files that a remark about duplicate definitions lists.
 _MAX_LISTED_FILES = 5
+# The number of reporters that are written in one transaction.
+_BATCH_SIZE: Final = 100
+# Applies a reporter's annotations to all datasets or some; returns the number of changed datasets.
+ApplyAnnotations: TypeAlias = Callable[
+    [str, Sequence[tuple[str, ReportedAnnotations]], Collection[str] | None], int
+]
+
+
+class _DryRun(Exception):
+    """Rolls back the transaction of a dry run."""
 
 
 class LineageIngest:
@@ -69,9 +79,7 @@ class LineageIngest:
         self._resolver = ReferenceResolver(
             self._names, self._schemas, at=self._at, by=current_user()
         )
-        self._recorder = LineageRecorder(
-            store, self._names, at=self._at, dry_run=dry_run, apply_annotations=apply_annotations
-        )
+        self._apply_annotations = apply_annotations
         self._problems: list[LineageProblem] = []
         self._failed: list[str] = []
         self._coverage = ColumnCoverage()
@@ -90,7 +98,8 @@ class LineageIngest:
         logs = self._ingest_logs(inputs)
         missing, held_back = self._missing_reporters(inputs, {each.reporter for each in reporters})
         total = sum((each.edges for each in reporters), EdgeCounts())
-        total += self._recorder.withdraw(missing)
+        without_lineage = (ResolvedLineage(reporter=name) for name in missing)
+        total = sum((counts for _, counts, _ in self._write(without_lineage)), total)
         if self._store is not None and not self._dry_run:
             # SQL texts that were removed must not remain in the write-ahead log.
             self._store.checkpoint()
@@ -133,7 +142,7 @@ class LineageIngest:
             progress=self._progress,
         )
         resolved = self._resolve(reader.read(inputs))
-        for each, counts, described in self._recorder.record(resolved):
+        for each, counts, described in self._write(resolved):
             report = self._reports[each.reporter]
             if each.reads and self._usage is not None and not self._dry_run:
                 recorded = self._usage.record(each.reporter, each.reads)
@@ -156,6 +165,60 @@ class LineageIngest:
         has_reads = any(report.lineage.reads for report in self._reports.values())
         if has_reads and self._usage is not None and not self._dry_run:
             self._usage.assign_unresolved_reads()
+
+    def _write(
+        self, resolved: Iterable[ResolvedLineage]
+    ) -> Iterator[tuple[ResolvedLineage, EdgeCounts, int]]:
+        """Write lineage in batches; yields each with its edge counts and annotated datasets."""
+        if self._store is None:
+            # In a dry run without a store, all edges are new.
+            for each in resolved:
+                edges = {(edge.upstream, edge.downstream, edge.job) for edge in each.edges}
+                yield each, EdgeCounts(added=len(edges)), 0
+            return
+        remaining = iter(resolved)
+        while batch := list(islice(remaining, _BATCH_SIZE)):
+            for each, counts in zip(batch, self._write_batch(self._store, batch), strict=True):
+                yield each, counts, self._annotate(each)
+
+    def _write_batch(self, store: Store, resolved: Sequence[ResolvedLineage]) -> list[EdgeCounts]:
+        counts: list[EdgeCounts] = []
+        try:
+            with store.transaction() as transaction:
+                for each in resolved:
+                    changes = transaction.lineage.report(
+                        each.reporter, each.edges, each.jobs, each.scripts, each.owners,
+                        unparsed=each.unparsed, at=self._at,
+                    )  # fmt: skip
+                    if each.memory is not None:
+                        transaction.lineage.save_memory(each.reporter, each.memory)
+                    counts.append(
+                        EdgeCounts(
+                            added=changes.added,
+                            changed=changes.changed,
+                            removed=changes.removed,
+                            unchanged=changes.unchanged,
+                        )
+                    )
+                    if changes.touched:
+                        details = (
+                            f"{changes.added} new, {changes.changed} changed, "
+                            f"{changes.removed} removed"
+                        )
+                        transaction.audit("lineage", each.reporter, at=self._at, details=details)
+                if self._dry_run:
+                    raise _DryRun
+        except _DryRun:
+            pass
+        return counts
+
+    def _annotate(self, resolved: ResolvedLineage) -> int:
+        assert self._store is not None
+        # A shortcut: most files neither have annotations of known datasets nor had any.
+        descriptions = [each for each in resolved.descriptions if each[0] in self._names]
+        if not descriptions and not self._store.annotations.urns(resolved.reporter):
+            return 0
+        return self._apply_annotations(resolved.reporter, descriptions, resolved.written)
 
     def _load_memories(self, reporters: Collection[str]) -> Mapping[str, bytes]:
         return {} if self._store is None else self._store.lineage.memories(reporters)

@@ -54,8 +54,8 @@ class InputFile(msgspec.Struct, frozen=True, kw_only=True):
 class InputFolder(msgspec.Struct, frozen=True, kw_only=True):
     """A folder that was searched for files; `complete` if all of it could be read.
 
-    A nested folder whose name does not start with that of its parent, such as a repository, is
-    listed separately.
+    In reports, files in a nested git repository are named after that repository. Such a folder is
+    therefore listed separately.
     """
 
     name: str

@@ -107,7 +107,7 @@ class NameIndex:
         self._cache: dict[tuple[DatasetReference, str | None], Resolution] = {}
 
     def __contains__(self, urn: str) -> bool:
-        """Whether a URN is that of a dataset in the store."""
+        """Whether the store has a dataset with this URN."""
         return urn in self._dataset_urns
 
     def find(

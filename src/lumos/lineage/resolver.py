@@ -116,7 +116,7 @@ class ColumnLookup:
         self._not_found: dict[str, set[Parts]] = {}
 
     def add_created(self, created_columns: Mapping[Parts, Sequence[str]]) -> frozenset[Parts]:
-        """Add columns of created tables; returns the tables that were looked up in vain before."""
+        """Add columns of created tables; returns those tables that were unknown when looked up."""
         by_urn = {self._find(parts).urn: columns for parts, columns in created_columns.items()}
         changed = {
             urn: dict.fromkeys(columns, "")
@@ -334,7 +334,7 @@ class ReferenceResolver:
 
 
 class _ReporterNames:
-    """Resolves the names of one reporter and collects the ambiguous ones."""
+    """Resolves the names of one reporter and collects ambiguous names."""
 
     def __init__(
         self, resolver: ReferenceResolver, reported: ReportedLineage, dialect: str | None

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -101,7 +101,8 @@ class LineageService:
     ) -> LineageIngestReport:
         """Read SQL, dbt artefacts, OpenLineage events, declared edges and query logs.
 
-        A reporter (a file, project or job) replaces its own earlier edges; those of others stay.
+        A reporter (a file, project or job) replaces its own earlier edges. The edges of other
+        reporters stay.
         `name_from` names queries after their files' paths, as `sql_name_from` in the configuration
         does. `accept_removals` removes the lineage of files even if all files of a folder are
         missing.
@@ -120,9 +121,7 @@ class LineageService:
             name_from=name_from,
             dry_run=dry_run,
             accept_removals=accept_removals,
-            apply_annotations=lambda reporter, descriptions, only: self._apply_annotations(
-                reporter, descriptions, only, dry_run=dry_run
-            ),
+            apply_annotations=partial(self._apply_annotations, dry_run=dry_run),
             usage=self._usage(),
             progress=progress,
         )
@@ -262,7 +261,6 @@ class LineageService:
     ) -> int:
         from lumos.annotations.reporters import apply_descriptions
 
-        annotations = self._annotations()
         return apply_descriptions(
-            annotations, reporter, descriptions, only=only, dry_run=dry_run
+            self._annotations(), reporter, descriptions, only=only, dry_run=dry_run
         ).changed

@@ -175,39 +175,33 @@ class LineageViewer:
 
         `direct` leaves out paths on which a column only influences the next one.
         """
+        lineage = self._store.lineage
         first, last = (find_urn(self._store, end[0], with_lineage=True) for end in (start, goal))
-        report = self._paths((first, start[1]), (last, goal[1]), limit, direct=direct)
-        if report.paths:
-            return report
-        downstream = self._store.lineage.walk(last, direction="downstream").nodes
-        is_reversed = any(each.urn == first for each in downstream)
-        return msgspec.structs.replace(report, is_reversed=is_reversed)
-
-    def _paths(
-        self,
-        start: tuple[str, str | None],
-        goal: tuple[str, str | None],
-        limit: int,
-        *,
-        direct: bool,
-    ) -> PathReport:
-        first, last = start[0], goal[0]
+        first_column = last_column = None
         if start[1] is None and goal[1] is None:
-            return self._dataset_paths(first, last, limit)
-        first_column, last_column = self._column(first, start[1]), self._column(last, goal[1])
-        column_paths = self._store.lineage.paths(
-            (first, first_column), (last, last_column), limit=limit, with_uses=not direct
-        )
+            paths, truncated = self._dataset_paths(first, last, limit)
+        else:
+            first_column, last_column = self._column(first, start[1]), self._column(last, goal[1])
+            column_paths = lineage.paths(
+                (first, first_column), (last, last_column), limit=limit, with_uses=not direct
+            )
+            paths = tuple(tuple(map(_path_step, path)) for path in column_paths.paths)
+            truncated = column_paths.truncated
         return PathReport(
             upstream=first,
             upstream_column=first_column,
             downstream=last,
             downstream_column=last_column,
-            paths=tuple(tuple(map(_path_step, path)) for path in column_paths.paths),
-            truncated=column_paths.truncated,
+            paths=paths,
+            truncated=truncated,
+            is_reversed=not paths
+            and any(each.urn == first for each in lineage.walk(last, direction="downstream").nodes),
         )
 
-    def _dataset_paths(self, first: str, last: str, limit: int) -> PathReport:
+    def _dataset_paths(
+        self, first: str, last: str, limit: int
+    ) -> tuple[tuple[tuple[ColumnPathStep, ...], ...], bool]:
+        """The shortest paths between two datasets, and whether there are more."""
         upstream = self._store.lineage.walk(last, direction="upstream").nodes
         downstream = self._store.lineage.walk(first, direction="downstream")
         between = {each.urn for each in upstream} | {last}
@@ -220,14 +214,7 @@ class LineageViewer:
             (edge.upstream, edge.downstream, edge) for edge in self._store.lineage.between(links)
         )
         paths, truncated = shortest_paths(first, {last}, steps, limit=limit)
-        return PathReport(
-            upstream=first,
-            upstream_column=None,
-            downstream=last,
-            downstream_column=None,
-            paths=tuple(tuple(map(_dataset_step, path)) for path in paths),
-            truncated=truncated,
-        )
+        return tuple(tuple(map(_dataset_step, path)) for path in paths), truncated
 
     def _column(self, urn: str, column: str | None) -> str:
         """The column in the case of the schema, or as given if the dataset has no schema."""
@@ -329,7 +316,7 @@ class LineageViewer:
 
 
 def _set_smaller_depth(depths: dict[str, int], urn: str, depth: int) -> None:
-    """Set the depth of a dataset unless it is smaller: in a cycle, a dataset is on both sides."""
+    """Set the depth of a dataset; the smaller one counts if a cycle puts it on both sides."""
     if urn not in depths or abs(depth) < abs(depths[urn]):
         depths[urn] = depth
 

@@ -31,7 +31,7 @@ _PROBLEM_CODE: Final = "view_not_understood"
 
 
 def record_view_lineage(store: Store, scan: RecordedScan) -> tuple[Problem, ...]:
-    """Record the lineage of the views in a scan, and remove that of dropped views.
+    """Record the lineage of the views in a scan, and remove the lineage of dropped views.
 
     Returns problems in the definitions of the views.
     """

@@ -157,15 +157,23 @@ class ChangeHistory:
         limit: int | None,
         after: str | None = None,
     ) -> Iterator[EventReport]:
-        """Iterate over reports of matching events, newest first; events are read lazily."""
+        """Iterate over reports of matching events, newest first; events are read lazily.
+
+        Raises an error if no dataset has the given name.
+        """
         store = self._store()
-        event_filter = _event_filter(
-            store,
-            since=since,
-            until=until,
-            types=types,
+        now = datetime.now(UTC)
+        start, end = _parse_moment(since, now), _parse_moment(until, now, end=True)
+        if start is not None and end is not None and start > end:
+            raise MisuseError(
+                f"The period ends ({end:%Y-%m-%d %H:%M}) before it begins ({start:%Y-%m-%d %H:%M})."
+            )
+        event_filter = EventFilter(
+            since=start,
+            until=end,
+            types=event_types(types),
             breaking=breaking,
-            dataset=dataset,
+            urns=None if dataset is None else _urns(store, dataset),
             limit=limit,
             after=after,
         )
@@ -189,35 +197,6 @@ class ChangeHistory:
     def forget_old(self, older_than: str | timedelta | None) -> ForgetReport:
         """Delete old events of new data; by default those older than the retention period."""
         return forget_old_events(self._store(), older_than, days=self._retention_days)
-
-
-def _event_filter(
-    store: Store,
-    *,
-    since: str | datetime | None,
-    until: str | datetime | None,
-    types: Iterable[EventType | str],
-    breaking: bool,
-    dataset: str | None,
-    limit: int | None,
-    after: str | None,
-) -> EventFilter:
-    """The filter for these options; raises an error if no dataset has the given name."""
-    now = datetime.now(UTC)
-    start, end = _parse_moment(since, now), _parse_moment(until, now, end=True)
-    if start is not None and end is not None and start > end:
-        raise MisuseError(
-            f"The period ends ({end:%Y-%m-%d %H:%M}) before it begins ({start:%Y-%m-%d %H:%M})."
-        )
-    return EventFilter(
-        since=start,
-        until=end,
-        types=event_types(types),
-        breaking=breaking,
-        urns=None if dataset is None else _urns(store, dataset),
-        limit=limit,
-        after=after,
-    )
 
 
 def _urns(store: Store, text: str) -> frozenset[str]:

@@ -1,6 +1,7 @@
 """Compares the schemas of one or many datasets and reports the differences."""
 
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from lumos.model.change import Finding, Verdict
 from lumos.model.schema import fingerprint
@@ -33,8 +34,8 @@ def diff_datasets(
             _changed_dataset(urn, before[urn], after[urn], rows)
             for urn, rows in differences.changed.items()
         ]
-        + [_added_dataset(urn, after[urn]) for urn in differences.added]
-        + [_removed_dataset(urn, before[urn]) for urn in differences.removed]
+        + [_added_or_removed_dataset(after[urn], urn, "added") for urn in differences.added]
+        + [_added_or_removed_dataset(before[urn], urn, "removed") for urn in differences.removed]
     )
 
 
@@ -75,29 +76,27 @@ def _changed_dataset(
     )
 
 
-def _added_dataset(urn: str, dataset: DatasetSchema) -> DatasetDiff:
-    change = _dataset_change(urn, "added", dataset, Verdict.COMPATIBLE)
-    return DatasetDiff(urn=urn, from_version=None, to_version=dataset.version, changes=(change,))
-
-
-def _removed_dataset(urn: str, dataset: DatasetSchema) -> DatasetDiff:
-    change = _dataset_change(urn, "removed", dataset, Verdict.BREAKING)
-    return DatasetDiff(urn=urn, from_version=dataset.version, to_version=None, changes=(change,))
-
-
-def _dataset_change(urn: str, kind: str, dataset: DatasetSchema, verdict: Verdict) -> ChangeRow:
-    """The change of a dataset that exists on one side only."""
+def _added_or_removed_dataset(
+    dataset: DatasetSchema, urn: str, kind: Literal["added", "removed"]
+) -> DatasetDiff:
     count = len(dataset.schema.fields)
     fields = "1 field" if count == 1 else f"{count} fields"
-    return ChangeRow(
+    is_added = kind == "added"
+    change = ChangeRow(
         path="",
         kind=kind,
-        before=fields if kind == "removed" else None,
-        after=fields if kind == "added" else None,
-        consumer=verdict,
+        before=None if is_added else fields,
+        after=fields if is_added else None,
+        consumer=Verdict.COMPATIBLE if is_added else Verdict.BREAKING,
         storage=Verdict.COMPATIBLE,
         rule=f"dataset-{kind}",
         flags=(),
         notes=(),
         fingerprint=fingerprint((urn, kind, dataset.schema.shape)),
+    )
+    return DatasetDiff(
+        urn=urn,
+        from_version=None if is_added else dataset.version,
+        to_version=dataset.version if is_added else None,
+        changes=(change,),
     )

@@ -311,7 +311,7 @@ def file_path_of(urn: Urn) -> PurePosixPath:
     """The path of a dataset's file in a folder: `s3@eu/lake/raw/orders.schema`.
 
     An environment other than the default is the first folder. Different URNs have different paths,
-    and no path leads out of the folder, whatever a name contains.
+    and no path leads out of the folder, even if a name contains `..`.
     """
     instance = f"@{_file_name(urn.instance)}" if urn.instance else ""
     environment_folder = [] if urn.environment == DEFAULT_ENVIRONMENT else [urn.environment]

@@ -81,8 +81,8 @@ def _field_properties(field: Field) -> tuple[str, bool, bool, bool]:
 def moved_names(before: Sequence[str], after: Sequence[str]) -> set[str]:
     """The names whose order relative to any other name changed.
 
-    A name has moved if a name that was before it is now after it, or the reverse. The first
-    pass finds the former by the highest new position so far, the second one the latter.
+    The first pass finds names that are now before a name that they followed. The second pass, from
+    the end, finds names that are now after a name that they preceded.
     """
     new_positions = {name: position for position, name in enumerate(after)}
     positions = [new_positions[name] for name in before]
@@ -205,7 +205,7 @@ class SchemaDifferences(NamedTuple):
 def find_differences(
     before: Mapping[str, FingerprintedSchema], after: Mapping[str, FingerprintedSchema]
 ) -> SchemaDifferences:
-    """Compare two inventories: fingerprints first, and schemas only if these differ."""
+    """Compare two inventories; schemas are only compared if their fingerprints differ."""
     changed: dict[str, tuple[Finding, ...]] = {}
     added: list[str] = []
     for urn, new in after.items():

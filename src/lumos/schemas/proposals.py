@@ -48,7 +48,9 @@ def is_never_ambiguous(_present: DataType, _proposed: DataType) -> bool:
 
 def is_ambiguous_in_json_schema(present: DataType, proposed: DataType) -> bool:
     """Whether the type is a JSON Schema number, string or timestamp without a precise format."""
-    return is_ambiguous_number(present, proposed) or _is_ambiguous_text(present, proposed)
+    return is_ambiguous_number(present, proposed) or is_ambiguous_with_sized_numbers(
+        present, proposed
+    )
 
 
 def is_ambiguous_number(present: DataType, proposed: DataType) -> bool:
@@ -60,10 +62,6 @@ def is_ambiguous_number(present: DataType, proposed: DataType) -> bool:
 
 def is_ambiguous_with_sized_numbers(present: DataType, proposed: DataType) -> bool:
     """As for JSON Schema, but for columns whose numbers have a size: `format: int64`."""
-    return _is_ambiguous_text(present, proposed)
-
-
-def _is_ambiguous_text(present: DataType, proposed: DataType) -> bool:
     if proposed == STRING:
         return present == UUID or isinstance(present, Enum | String | Binary)
     return proposed == Timestamp("us", zoned=True) and isinstance(present, Timestamp)
@@ -151,20 +149,15 @@ def _field(current: Field, rendered: Field, proposed: Field, format: ProposalFor
         )
         for name in _FIELD_PROPERTIES
     }
+    column_format = msgspec.structs.replace(
+        format, is_ambiguous=format.is_ambiguous_in_column.get(proposed.name, format.is_ambiguous)
+    )
     return Field(
         name=proposed.name,
-        type=_type(
-            current.type, rendered.type, proposed.type, _format_of_column(proposed.name, format)
-        ),
+        type=_type(current.type, rendered.type, proposed.type, column_format),
         native_type=proposed.native_type or current.native_type,
         field_id=current.field_id if proposed.field_id is None else proposed.field_id,
         **properties,
-    )
-
-
-def _format_of_column(column: str, format: ProposalFormat) -> ProposalFormat:
-    return msgspec.structs.replace(
-        format, is_ambiguous=format.is_ambiguous_in_column.get(column, format.is_ambiguous)
     )
 
 

@@ -80,18 +80,11 @@ def _relative_positions(
 
 
 def _has_same_properties(before: Field, after: Field) -> bool:
-    ids = {before.field_id, after.field_id} - {None}
-    return len(ids) < 2 and _properties(before) == _properties(after)
-
-
-def _properties(field: Field) -> tuple[object, ...]:
+    names = ("type", "nullable", "key", "partition", "default")
     return (
-        field.type,
-        field.nullable,
-        field.key,
-        field.partition,
-        field.default,
-        frozenset(field.tags),
+        len({before.field_id, after.field_id} - {None}) < 2
+        and all(getattr(before, name) == getattr(after, name) for name in names)
+        and set(before.tags) == set(after.tags)
     )
 
 

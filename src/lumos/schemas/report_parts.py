@@ -126,7 +126,7 @@ def _merge(radii: Sequence[BlastRadius]) -> BlastRadius:
     datasets: dict[str, Affected] = {}
     for each in (affected for radius in radii for affected in radius.datasets):
         earlier = datasets.get(each.urn, each)
-        # If several changes affect the same use, the first one is kept.
+        # If several changes affect the same use, the first change counts.
         uses = {use.path: use for use in (*each.uses, *earlier.uses)}
         is_breaking = Verdict.BREAKING in (each.verdict, earlier.verdict)
         datasets[each.urn] = msgspec.structs.replace(

@@ -64,7 +64,7 @@ ReportT = TypeVar("ReportT", bound=DiffReport)
 
 
 class Schemas:
-    """Compares schemas and shows their history; opens the store only if it is needed."""
+    """Compares schemas and shows their history; opens the store only if necessary."""
 
     def __init__(
         self, store: Callable[[], Store], *, require_tracking: Callable[[], None] = lambda: None
@@ -218,7 +218,12 @@ class Schemas:
         return EvolutionReport(
             period_start=start,
             period_end=end,
-            datasets=tuple(sorted(datasets, key=_by_breaking_changes)),
+            datasets=tuple(
+                sorted(
+                    datasets,
+                    key=lambda each: (-each.breaking_changes, -each.total_changes, each.urn),
+                )
+            ),
             summary=summarise_evolution([step.event for step in steps], start=start, end=end),
         )
 
@@ -279,12 +284,13 @@ def _milestones(store: Store, urn: str, *, as_of: str | None) -> tuple[Milestone
 def _compare_sides(old: DiffSide, new: DiffSide) -> DiffReport:
     if isinstance(old, DatasetSchema) and isinstance(new, DatasetSchema):
         if is_same_dataset(old.urn, new.urn):
-            # A store has the full path of a dataset, an export only the end of it.
+            # A store has the full path of a dataset, an export only the end of the path.
             urn = max(old.urn, new.urn, key=len)
             old, new = (msgspec.structs.replace(side, urn=urn) for side in (old, new))
         # A file without a URN describes the dataset that it is compared with.
-        is_named = not new.urn.startswith(f"{SCHEME}{UNNAMED_PLATFORM}/")
-        return diff_pair(old, new, urn=new.urn if is_named else _named_urn(old, new))
+        unnamed = f"{SCHEME}{UNNAMED_PLATFORM}/"
+        is_old_named = new.urn.startswith(unnamed) and not old.urn.startswith(unnamed)
+        return diff_pair(old, new, urn=old.urn if is_old_named else new.urn)
     if isinstance(old, SnapshotFile) and isinstance(new, SnapshotFile):
         return diff_datasets(*read_snapshot_schemas(old, new))
     if isinstance(old, Path) and isinstance(new, Path):
@@ -307,10 +313,6 @@ def _kind(side: DiffSide) -> str:
             assert_never(unreachable)
 
 
-def _named_urn(old: DatasetSchema, new: DatasetSchema) -> str:
-    return new.urn if old.urn.startswith(f"{SCHEME}{UNNAMED_PLATFORM}/") else old.urn
-
-
 def _save(report: ReportT, output: str | Path | None) -> ReportT:
     if output is not None:
         write_output(output, to_json(report, indent=2) + b"\n")
@@ -327,7 +329,3 @@ def _evolution(
         timeline=tuple(map(EvolutionStep.of, steps)),
         **msgspec.structs.asdict(counts),
     )
-
-
-def _by_breaking_changes(dataset: DatasetEvolution) -> tuple[int, int, str]:
-    return -dataset.breaking_changes, -dataset.total_changes, dataset.urn

@@ -73,8 +73,8 @@ def versions_by_cloud_version(
     """The schema version of every cloud version: {"S-311": "1.0.0", "S-312": "1.1.0"}.
 
     `version_changes` are the steps that changed the schema version, and the current one; `recorded`
-    are others that are still stored. Cloud versions in between are numbered consecutively, unless
-    the prefix changed in between, so that it is unknown which one they have.
+    are others that are still stored. Cloud versions between two steps are numbered consecutively.
+    They are left out if the prefix changed between the steps, since theirs is then unknown.
     """
     by_number = {step.cloud_version.number: step for step in (*recorded, *version_changes)}
     steps = [by_number[number] for number in sorted(by_number)]

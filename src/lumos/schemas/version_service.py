@@ -31,8 +31,12 @@ from lumos.schemas.reports import (
     VersionUpdateReport,
 )
 from lumos.schemas.version_rules import DEFAULT_LEVEL, EVENT_OF_CHANGE, change_type_of, level_of
-from lumos.schemas.version_tags import VersionTag, VersionTags
-from lumos.schemas.version_update import RunVersions, moved_datasets, run_versions
+from lumos.schemas.version_tags import (
+    VersionTag,
+    VersionTags,
+    moved_datasets,
+    run_versions,
+)
 from lumos.schemas.version_writer import VersionWriter, source_path, version_event_id
 from lumos.schemas.wording import sentence_of, summary_of
 from lumos.snapshots.store_entries import stored_versioning, utc
@@ -61,7 +65,7 @@ class _NeededVersion(NamedTuple):
 def scan_versions(
     store: Store, writer: VersionWriter, requested: DatasetPattern, *, update: bool
 ) -> VersionScanReport:
-    """Compare the versions of datasets with those they need; `update` writes the latter."""
+    """Compare the versions of datasets with the versions they need; `update` writes these."""
     at = datetime.now(UTC)
     entries = store.schemas.with_last_versions()
     matching = (entry for entry in entries if requested.matches(entry.known.urn, entry.known.name))
@@ -312,7 +316,7 @@ class VersionService:
         moved = moved_datasets(before, after, names)
         run = run_versions(moved, after, last, prefix=self._writer.prefix)
         name = None if tags is None or run is None else tags.check_name(run.cloud_version)
-        result = run or (None if last is None else RunVersions.of(last))
+        result = run or last
         raised = 0
         if not dry_run:
             if auto_increment:

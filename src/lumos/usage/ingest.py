@@ -1,4 +1,4 @@
-"""Ingest of query logs: counts reads, and reports lineage of written tables."""
+"""Counts reads from query logs and other sources, and reports lineage from query logs."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -8,12 +8,16 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, get_args
 
+import msgspec
+
 from lumos.config import Settings
+from lumos.config.settings import UsageSettings
+from lumos.lineage.reported_lineage import DatasetRead
 from lumos.model.lineage import Edge
 from lumos.model.query_log import DailyStatements, QueryRuns, QuerySample
 from lumos.progress import Progress, no_progress
 from lumos.store import Store
-from lumos.store.usage import Reads
+from lumos.store.usage import UNKNOWN_COLUMNS, Reads
 from lumos.usage.pseudonyms import reader_renamer
 from lumos.usage.query_log.analysis import StatementAnalysis
 from lumos.usage.query_log.files import LogFile, chunks
@@ -28,6 +32,7 @@ from lumos.usage.statements import (
     add_known,
     decode_analysis,
     decode_example,
+    statements_on_spark,
 )
 from lumos.usage.tables import LogTables
 
@@ -45,7 +50,7 @@ _MAX_SQL_LENGTH: Final = 200
 _EPOCH: Final = date(1970, 1, 1)
 _SINCE_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 # Tolerates clock differences and time zones ahead of UTC.
-SKEW: Final = timedelta(days=1)
+_MAX_CLOCK_SKEW: Final = timedelta(days=1)
 _REASONS: Final = frozenset(get_args(SkipReason))
 
 
@@ -167,15 +172,13 @@ class LogIngest:
         options: dict[str, Any] = {
             "dialect": dialect,
             "rename_reader": reader_renamer(self._settings.usage),
-            "until": (self._at + SKEW - _SINCE_EPOCH) // timedelta(microseconds=1),
+            "until": (self._at + _MAX_CLOCK_SKEW - _SINCE_EPOCH) // timedelta(microseconds=1),
         }
         all_chunks = [chunk for log in logs for chunk in chunks(log)]
         size = sum(log.size * (_COMPRESSION_RATIO if log.compressed else 1) for log in logs)
         if size < self._spark_from_bytes:
             yield StatementsInMemory(all_chunks, **options)
             return
-        from lumos.usage.statements import statements_on_spark
-
         with statements_on_spark(
             self._settings, all_chunks, options, state=self._state
         ) as statements:
@@ -420,3 +423,65 @@ def _batches(
             batch = {}
     if batch:
         yield batch
+
+
+class RecordedReads(NamedTuple):
+    """The number of reads counted now, and of those skipped because they are in the future."""
+
+    counted: int
+    ahead: int
+
+
+def record_reads(
+    store: Store,
+    reporter: str,
+    reads: Iterable[tuple[str, DatasetRead]],
+    *,
+    settings: UsageSettings,
+    at: datetime,
+) -> RecordedReads:
+    """Count reads of datasets by URN.
+
+    A run counts as one read per dataset, even if it uses several names for the dataset. Without a
+    run, reads by one reader at the same time count as one. Reads in the future are skipped.
+    """
+    rename = reader_renamer(settings)
+    by_key = {_read_key(urn, read): (urn, read) for urn, read in reads}
+    ahead = {key for key, (_, read) in by_key.items() if read.at > at + _MAX_CLOCK_SKEW}
+    with store.transaction() as transaction:
+        usage = transaction.usage
+        counted = set(store.usage.counted_keys_by(reporter))
+        fresh = {key: each for key, each in by_key.items() if key not in counted | ahead}
+        keys: dict[date, list[int]] = {}
+        for key, (_, read) in fresh.items():
+            keys.setdefault(read.at.astimezone(UTC).date(), []).append(key)
+        changed = usage.add(
+            reporter,
+            [
+                Reads(
+                    urn,
+                    read.at.astimezone(UTC).date(),
+                    rename(read.reader) if rename else read.reader,
+                    read.times,
+                    read.at.astimezone(UTC),
+                    read.bytes,
+                    read.rows,
+                    dict.fromkeys(read.columns or (UNKNOWN_COLUMNS,), read.times),
+                )
+                for urn, read in fresh.values()
+            ],
+        )
+        usage.count(reporter, keys)
+    refresh_usage(store, changed, settings.retention_days, at=at)
+    return RecordedReads(len(fresh), len(ahead))
+
+
+def _read_key(urn: str, read: DatasetRead) -> int:
+    if read.run is None:
+        text = "\x1f".join((urn, read.reader, read.at.astimezone(UTC).isoformat()))
+    else:
+        # The name is stable; the URN changes once the dataset is known.
+        text = "\x1f".join((read.run, msgspec.json.encode(read.dataset).decode()))
+    return int.from_bytes(
+        hashlib.blake2b(text.encode(), digest_size=8).digest(), "big", signed=True
+    )

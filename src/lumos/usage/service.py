@@ -24,7 +24,14 @@ from lumos.sources import QueryLogSource
 from lumos.sources.addresses import is_address, section_of
 from lumos.store import Store
 from lumos.store.usage import UNKNOWN_COLUMNS, Reads, usage_of
-from lumos.usage.recorder import RecordedReads, record_reads
+from lumos.usage.ingest import (
+    SPARK_FROM_BYTES,
+    LogIngest,
+    RecordedReads,
+    assign_reads,
+    record_reads,
+    refresh_usage,
+)
 from lumos.usage.reports import (
     ForgottenReport,
     ListedLog,
@@ -145,9 +152,6 @@ class UsageService:
         spark_from_bytes: int | None = None,
     ) -> UsageIngestReport:
         """Ingest recognised query logs."""
-        # Imported late: only needed to ingest logs.
-        from lumos.usage.ingest import SPARK_FROM_BYTES, LogIngest
-
         store = self._make_store()
         ingest = LogIngest(
             store,
@@ -176,8 +180,6 @@ class UsageService:
         store = self._make_store()
         if not store.usage.unknown_datasets() and not store.usage.without_aspect():
             return 0
-        from lumos.usage.ingest import assign_reads
-
         with self._publishing():
             return assign_reads(store, self._tables(store), at=datetime.now(UTC))
 
@@ -269,8 +271,6 @@ class UsageService:
 
     def forget(self, log: str) -> ForgottenReport:
         """Remove everything that came from a log, so that it can be ingested again."""
-        from lumos.usage.ingest import refresh_usage
-
         store = self._store()
         known = {each.reporter for each in store.usage.logs()}
         # A log may have edges only, or reads beyond the retention period.

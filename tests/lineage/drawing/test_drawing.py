@@ -12,8 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from lumos.lineage.drawing.formats import dot, events, mermaid, page
-from lumos.lineage.drawing.picture import Arrow, Box, BoxImpact, BoxReason, Picture
+from lumos.lineage.drawing.picture import (
+    Arrow,
+    Box,
+    BoxImpact,
+    BoxReason,
+    Picture,
+    dot,
+    events,
+    mermaid,
+    page,
+)
 from lumos.lineage.openlineage.naming import dataset_reference
 from lumos.lineage.reported_lineage import UrnReference
 from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, UseKind

@@ -44,7 +44,7 @@ class LocatedAssessment(NamedTuple):
 
 
 class EdgeAssessment(NamedTuple):
-    """Assessments of one upstream dataset, and the output columns that change because of it."""
+    """The assessments for one upstream dataset, and the output columns that change with it."""
 
     assessments: list[LocatedAssessment]
     outputs: list[OutputColumn]
@@ -129,7 +129,7 @@ def _changed_columns(
     mappings: Mapping[str, Sequence[ColumnMapping]],
     uses: Mapping[str, Sequence[ColumnUse]],
 ) -> Iterator[str]:
-    """The columns that may have changed: all used ones if the changes of the table are unknown."""
+    """The columns that may have changed; all used columns if the table changed in unknown ways."""
     if not versions.may_have_changed:
         yield from versions.changed
         return

@@ -299,7 +299,10 @@ class _Propagation:
                 from_edge = edges.assess_edge(
                     edge, changed[edge.upstream], self._schemas.stored_or_inferred(urn)
                 )
-                result.add(_with_file(each, derivation.file) for each in from_edge.assessments)
+                result.add(
+                    each if each.file is not None else each._replace(file=derivation.file)
+                    for each in from_edge.assessments
+                )
                 result.add_outputs(from_edge.outputs)
                 result.may_have_changed = result.may_have_changed or from_edge.may_have_changed
 
@@ -366,7 +369,7 @@ def _removed_if_failing(output: OutputColumn, failing_uses: set[int]) -> OutputC
 def _reasons(
     assessments: Iterable[LocatedAssessment], paths: Mapping[tuple[str, str], Path]
 ) -> Iterator[Reason]:
-    """Reasons, worst first and then by line; compatible ones only if nothing is worse."""
+    """Reasons, worst first and then by line; compatible uses only count if nothing is worse."""
     by_assessment: dict[LocatedAssessment, list[tuple[tuple[str, str], ...]]] = {}
     for each in assessments:
         by_assessment.setdefault(each._replace(origins=()), []).append(each.origins)
@@ -412,10 +415,6 @@ def _fields(
         if column is not None:
             is_field = origin != column and len(paths[column]) == 1
             yield origin[1] if is_field else quoted_name(paths[column][0][1])
-
-
-def _with_file(assessment: LocatedAssessment, file: str | None) -> LocatedAssessment:
-    return assessment if assessment.file is not None else assessment._replace(file=file)
 
 
 def impact_of_removal(urn: str, downstream: DownstreamGraph) -> Impact:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from lumos.impact.rules.results import DatasetImpact, Reason
+from lumos.impact.rules.results import DatasetImpact
 from lumos.impact.rules.type_uses import ClauseKind
 from lumos.model.change import (
     FieldAdded,
@@ -44,7 +44,7 @@ def recommendations(
         noun = "pipeline" if len(breaking) == 1 else "pipelines"
         steps.append(f"Update {len(breaking)} downstream {noun} before schema change")
     if is_chain:
-        steps.append(f"Update in this order: {_format_order(order)}")
+        steps.append(f"Update in this order: {', '.join(_shorten_list(order))}")
     if undetermined:
         names = join_names([each.urn for each in undetermined])
         steps.append(f"Review {names} manually: the impact could not be determined")
@@ -65,14 +65,13 @@ def _compatible_approaches(
     ]
     if nullable:
         yield f"Make readers handle nulls in {join_names(nullable)} first"
-    positional = [each.urn for each in breaking if any(map(_relies_on_positions, each.reasons))]
+    by_position = (ClauseKind.INSERT.value, ClauseKind.UNION.value)
+    positional = [
+        each.urn for each in breaking if any(reason.usage in by_position for reason in each.reasons)
+    ]
     if positional and all(isinstance(each.change, FieldAdded | Reordered) for each in findings):
         names = join_names(positional)
         yield f"List columns by name in the SQL of {names} instead of relying on their positions"
-
-
-def _relies_on_positions(reason: Reason) -> bool:
-    return reason.usage in (ClauseKind.INSERT.value, ClauseKind.UNION.value)
 
 
 def _could_be_added_first(finding: Finding, *, has_successor: bool) -> bool:
@@ -87,10 +86,6 @@ def join_names(names: Sequence[str]) -> str:
     """`a`, `a and b`, `a, b and 3 more`."""
     shown = _shorten_list(names)
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
-
-
-def _format_order(names: Sequence[str]) -> str:
-    return ", ".join(_shorten_list(names))
 
 
 def _shorten_list(names: Sequence[str]) -> list[str]:

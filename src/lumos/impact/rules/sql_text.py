@@ -1,8 +1,8 @@
-"""Shortcuts: impact on simple statements, from their text and edges, without parsing.
+"""The impact on simple statements, from their text and edges, without parsing.
 
-Most statements copy a column and compare it with another one in a join. For these, the clause
-in the edge and the types on both sides give the same result as the parser, at a tenth of the cost
-or less. All other statements are left to the parser.
+Most statements only copy a changed column, or compare it with another column in a join. For these,
+the clauses in the edges and the types of both columns give the same result as the parser, in a
+tenth of the time or less. All other statements are parsed.
 """
 
 import re
@@ -152,7 +152,7 @@ def simple_statement_effect(
         if edge.upstream not in changed:
             continue
         if not (edge.columns or edge.uses):
-            # The edge may stand for an unexpanded star.
+            # The statement may select a star that was not expanded.
             return None
         edge_uses = _type_uses_in_clauses(derivation, edge, changed[edge.upstream], versions)
         derived = _derived_columns(edge, changed[edge.upstream], sources_per_target, text)
@@ -165,7 +165,9 @@ def simple_statement_effect(
         return None
     if not _edges_explain_occurrences(changed, text, derivation.edges):
         return None
-    distinct_uses = tuple(dict.fromkeys(sorted(type_uses, key=_report_order)))
+    # The order in which the parser reports uses: joins, projections, others.
+    type_uses.sort(key=lambda use: _REPORT_ORDER.get(use.clause_kind, len(_REPORT_ORDER)))
+    distinct_uses = tuple(dict.fromkeys(type_uses))
     return StatementEffect(
         type_uses=distinct_uses,
         outputs=tuple(_with_type_use(each, distinct_uses) for each in all_derived),
@@ -177,11 +179,6 @@ class _DerivedColumn(NamedTuple):
 
     output: OutputColumn
     type_use: TypeUse | None = None
-
-
-def _report_order(type_use: TypeUse) -> int:
-    """Sort key for the order in which the parser reports uses: joins, projections, others."""
-    return _REPORT_ORDER.get(type_use.clause_kind, len(_REPORT_ORDER))
 
 
 def _with_type_use(derived: _DerivedColumn, type_uses: Sequence[TypeUse]) -> OutputColumn:
@@ -251,9 +248,9 @@ def _only_loses_columns(versions: TableVersions) -> bool:
 def _derived_columns(
     edge: Edge, versions: TableVersions, sources_per_target: Mapping[str, int], text: str
 ) -> list[_DerivedColumn] | None:
-    """The columns that changed ones are copied to, unchanged or as MIN or MAX.
+    """The columns that are copies of changed columns, or their MIN or MAX.
 
-    None if the statement derives other columns from them.
+    None if the statement derives a column from them in another way.
     """
     names = {name.casefold(): name for name in versions.changed}
     compared = _compared_columns(edge)
@@ -284,7 +281,14 @@ def _derived_columns(
         ):
             return None
         line = _line_of_star(text) if mapping.star else None
-        output = _output_column(mapping, edge.upstream, before, after, line or mapping.line)
+        output = OutputColumn(
+            name=mapping.downstream,
+            before=ValueType.of(before),
+            after=ValueType.of(after),
+            clause=mapping.transformation,
+            line=line or mapping.line,
+            origins=((edge.upstream, before.name),),
+        )
         derived.append(_DerivedColumn(output, min_or_max.type_use if min_or_max else None))
     return derived
 
@@ -323,19 +327,6 @@ def _changes_nulls(versions: TableVersions) -> bool:
 def _changes_structure(versions: TableVersions) -> bool:
     pairs = [versions.columns[name] for name in versions.changed]
     return any(each is not None and contains_struct(each.type) for pair in pairs for each in pair)
-
-
-def _output_column(
-    mapping: ColumnMapping, upstream: str, before: Field, after: Field, line: int | None
-) -> OutputColumn:
-    return OutputColumn(
-        name=mapping.downstream,
-        before=ValueType.of(before),
-        after=ValueType.of(after),
-        clause=mapping.transformation,
-        line=line,
-        origins=((upstream, before.name),),
-    )
 
 
 _NAME: Final = r"((?:[a-z_]\w*\.)*([a-z_]\w*))"
@@ -476,13 +467,14 @@ def _is_unchanged_by_min_max(type: DataType) -> bool:
 def _list_use(
     type_use: TypeUse, column_name: str, items_text: str, operation: UseOperation
 ) -> list[TypeUse] | None:
-    columns = [
-        _COLUMN.fullmatch(_DIRECTION.sub("", each.strip())) for each in items_text.split(",")
-    ]
-    if not all(each is not None or item.strip().isdigit()
-               for each, item in zip(columns, items_text.split(","), strict=True)):  # fmt: skip
-        return None
-    if column_name not in [each.group(2).casefold() for each in columns if each is not None]:
+    names = set()
+    for item in items_text.split(","):
+        column = _COLUMN.fullmatch(_DIRECTION.sub("", item.strip()))
+        if column is not None:
+            names.add(column.group(2).casefold())
+        elif not item.strip().isdigit():
+            return None
+    if column_name not in names:
         return None
     if (
         operation is UseOperation.GROUPED
@@ -549,13 +541,19 @@ def _partner_versions(
     all_edges: Sequence[Edge],
     versions: Versions,
 ) -> tuple[ValueType, ValueType] | None:
+    """The other side of a comparison before and after the change; None if it is unknown."""
     if comparison.other is None:
         value = ValueType(type=STRING if comparison.text.startswith("'") else INT32, nullable=False)
         return value, value
     tables = {
         other.upstream
         for other in all_edges
-        if any(_is_in_same_clause(each, use, comparison.other) for each in other.uses)
+        if any(
+            each.upstream.casefold() == comparison.other
+            and each.usage is use.usage
+            and each.expression == use.expression
+            for each in other.uses
+        )
     }
     if comparison.other == comparison.column:
         tables.discard(edge.upstream)
@@ -569,14 +567,6 @@ def _partner_versions(
     if before is None or after is None:
         return None
     return ValueType.of(before), ValueType.of(after)
-
-
-def _is_in_same_clause(each: ColumnUse, use: ColumnUse, name: str) -> bool:
-    return (
-        each.upstream.casefold() == name
-        and each.usage is use.usage
-        and each.expression == use.expression
-    )
 
 
 def _edges_explain_occurrences(

@@ -1,6 +1,5 @@
 """Verdicts on single uses of a value whose type or nullability changes."""
 
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -78,9 +77,9 @@ def type_finding(before: DataType, after: DataType) -> Finding:
 
 def assess_use(use: TypeUse) -> tuple[Assessment, ...]:
     """Assess one use of a changed value: its type and its nullability."""
+    if (structural := _assess_structural(use)) is not None:
+        return (structural,)
     assessments = []
-    if use.operation in _STRUCTURAL:
-        return (_STRUCTURAL[use.operation](use),)
     before, after = use.before or ValueType(), use.after or ValueType()
     if before.type != after.type or isinstance(after.type, Unknown):
         assessments.append(_assess_type(use, before.type, after.type))
@@ -134,7 +133,10 @@ def _assess_type(use: TypeUse, before: DataType, after: DataType) -> Assessment:
         case UseOperation.COMPARED | UseOperation.NOT_IN:
             return _assess_comparison(use, finding, before, after)
         case UseOperation.COMBINED:
-            return _assess_combination(use, finding, before, after)
+            assessment = _assess_pair(use, before, after, "combines {value} with {partner}")
+            return assessment or _assess_by_rule(
+                use, finding, frozenset(), _expects_text(use, before)
+            )
         case UseOperation.CALLED | UseOperation.AGGREGATED:
             return _assess_call(use, finding, before, after)
         case UseOperation.CALCULATED | UseOperation.DIVIDED:
@@ -327,13 +329,6 @@ def _assess_comparison(
     return _assess_by_rule(use, finding, frozenset(uses), _expects_text(use, before))
 
 
-def _assess_combination(
-    use: TypeUse, finding: Finding, before: DataType, after: DataType
-) -> Assessment:
-    assessment = _assess_pair(use, before, after, "combines {value} with {partner}")
-    return assessment or _assess_by_rule(use, finding, frozenset(), _expects_text(use, before))
-
-
 def _assess_pair(
     use: TypeUse, before: DataType, after: DataType, template: str
 ) -> Assessment | None:
@@ -381,7 +376,8 @@ def _assess_same_change(use: TypeUse, before: DataType, after: DataType) -> Asse
     value = use.value
     is_preserved: bool | None = True
     if use.is_ordering:
-        is_preserved = keeps_order(before, after) or _is_compatible(type_finding(before, after))
+        verdict = resolve_verdict(type_finding(before, after), frozenset())
+        is_preserved = keeps_order(before, after) or verdict is COMPATIBLE
     elif use.operation is not UseOperation.COMBINED:
         is_preserved = keeps_equality(before, after)
     if is_preserved:
@@ -392,10 +388,6 @@ def _assess_same_change(use: TypeUse, before: DataType, after: DataType) -> Asse
     if is_preserved is None:
         return Assessment(UNDETERMINED, f"{text} may become the same {after.text}")
     return Assessment(BREAKING, f"{text} become the same {after.text}")
-
-
-def _is_compatible(finding: Finding) -> bool:
-    return resolve_verdict(finding, frozenset()) is COMPATIBLE
 
 
 def _assess_call(use: TypeUse, finding: Finding, before: DataType, after: DataType) -> Assessment:
@@ -437,7 +429,7 @@ def _assess_store(use: TypeUse, finding: Finding, before: DataType, after: DataT
     is_comparable = are_comparable(after, target)
     if is_comparable is None:
         return _assess_unknown(use)
-    if after == target or rank(type_finding(after, target).consumer) == rank(COMPATIBLE):
+    if after == target or _is_widening(after, target):
         return Assessment(COMPATIBLE, f"still stores {use.value} as {target.text}")
     if not is_comparable:
         text = f"type mismatch in pipeline: {_stores_text(use, after, target)}"
@@ -473,7 +465,7 @@ def _assess_nulls(use: TypeUse) -> Assessment:
 def assess_column_change(
     name: str, before: ValueType, after: ValueType, *, is_key: bool, is_unknown: bool
 ) -> tuple[Assessment, ...]:
-    """Assess the change of a column of a downstream dataset itself."""
+    """Assess a column of a downstream dataset that changes."""
     assessments = []
     if is_unknown or isinstance(after.type, Unknown):
         if before.type == after.type or is_unknown:
@@ -495,38 +487,30 @@ def assess_column_change(
     return tuple(assessments)
 
 
-def _assess_removed(use: TypeUse) -> Assessment:
-    return Assessment(BREAKING, f"needs {use.value} in {_clause_name(use)}")
-
-
-def _assess_ambiguous(use: TypeUse) -> Assessment:
-    return Assessment(BREAKING, f"{use.value} becomes ambiguous")
-
-
-def _assess_position(use: TypeUse) -> Assessment:
-    change = "moved" if use.before == use.after else "added"
-    if use.after is None:
-        change = "removed"
-    return Assessment(
-        BREAKING, f"relies on column positions in {_clause_name(use)}, and {use.value} is {change}"
-    )  # fmt: skip
-
-
-def _assess_natural_join(use: TypeUse) -> Assessment:
-    return Assessment(BREAKING, f"now also joins by {use.value}")
+def _assess_structural(use: TypeUse) -> Assessment | None:
+    """Assess a use whose verdict does not depend on types; None for other uses."""
+    clause, value = _clause_name(use), use.value
+    match use.operation:
+        case UseOperation.MISSING:
+            return Assessment(BREAKING, f"needs {value} in {clause}")
+        case UseOperation.AMBIGUOUS:
+            return Assessment(BREAKING, f"{value} becomes ambiguous")
+        case UseOperation.USED_BY_POSITION:
+            change = "moved" if use.before == use.after else "added"
+            if use.after is None:
+                change = "removed"
+            text = f"relies on column positions in {clause}, and {value} is {change}"
+            return Assessment(BREAKING, text)
+        case UseOperation.NATURAL_JOIN_KEY:
+            return Assessment(BREAKING, f"now also joins by {value}")
+        case UseOperation.UNKNOWN:
+            return _assess_unknown(use)
+        case _:
+            return None
 
 
 def _assess_unknown(use: TypeUse) -> Assessment:
     return Assessment(UNDETERMINED, f"effect on {use.value} in {_clause_name(use)} is unknown")
-
-
-_STRUCTURAL: Final[dict[UseOperation, Callable[[TypeUse], Assessment]]] = {
-    UseOperation.MISSING: _assess_removed,
-    UseOperation.AMBIGUOUS: _assess_ambiguous,
-    UseOperation.USED_BY_POSITION: _assess_position,
-    UseOperation.NATURAL_JOIN_KEY: _assess_natural_join,
-    UseOperation.UNKNOWN: _assess_unknown,
-}
 
 
 def _partner_type(use: TypeUse) -> DataType | None:

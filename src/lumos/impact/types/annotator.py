@@ -42,10 +42,6 @@ def _number_text(node: object) -> str | None:
     return None
 
 
-def _literal(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
-    return None if node.args["is_string"] else numbers.literal(str(node.this))
-
-
 def _has_literal_of_unknown_type(numbers: NumberTypes, nodes: Sequence[exp.Expr]) -> bool:
     """Whether exact numbers are combined with a literal like 0.5 whose type is unknown."""
     texts = [_number_text(node) for node in nodes]
@@ -54,13 +50,11 @@ def _has_literal_of_unknown_type(numbers: NumberTypes, nodes: Sequence[exp.Expr]
         return False
     if any(text is not None and "." in text and numbers.literal(text) is None for text in texts):
         return True
-    is_suffixed = numbers.has_literal_suffixes and any(map(_is_cast_literal, nodes))
+    # The parser reads 100L and CAST(100 AS BIGINT) the same way.
+    is_suffixed = numbers.has_literal_suffixes and any(
+        isinstance(node, exp.Cast) and _number_text(node.this) is not None for node in nodes
+    )
     return is_suffixed and any(isinstance(type, Decimal) for type in types)
-
-
-def _is_cast_literal(node: exp.Expr) -> bool:
-    """Whether this may be 100L or CAST(100 AS BIGINT), which the parser reads the same way."""
-    return isinstance(node, exp.Cast) and _number_text(node.this) is not None
 
 
 def _binary(operator: Operator) -> _TypeOf:
@@ -77,14 +71,6 @@ def _binary(operator: Operator) -> _TypeOf:
 def _bitwise(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
     types = [_type(node.this), _type(node.args["expression"])]
     return numbers.common(types) if all(type in SIGNED for type in types) else None
-
-
-def _sum(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
-    return numbers.sum(_type(node.this))
-
-
-def _average(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
-    return numbers.average(_type(node.this))
 
 
 def _decimal_places(node: exp.Expr) -> int | None:
@@ -107,10 +93,6 @@ def _floor(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
         return numbers.floor(_type(node.this), None)
     places = _decimal_places(node)
     return UNKNOWN if places is None else numbers.floor(_type(node.this), places)
-
-
-def _truncate(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
-    return UNKNOWN if node.args.get("decimals") else numbers.truncate(_type(node.this))
 
 
 def _type_of_argument(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
@@ -137,17 +119,9 @@ def _always(type: DataType) -> _TypeOf:
     return lambda _, __: type
 
 
-def _negate(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
-    return numbers.negate(_type(node.this))
-
-
 def _text_of_same_length(_: NumberTypes, node: exp.Expr) -> DataType | None:
     type = _type(node.this)
     return type if isinstance(type, String) else None
-
-
-def _common(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
-    return _common_type(numbers, list(_results(node)))
 
 
 def _array(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
@@ -205,7 +179,9 @@ def _results(node: exp.Expr) -> Iterable[exp.Expr]:
 
 
 _TYPES: Final[dict[type[exp.Expr], _TypeOf]] = {
-    exp.Literal: _literal,
+    exp.Literal: lambda numbers, node: (
+        None if node.args["is_string"] else numbers.literal(str(node.this))
+    ),
     exp.Add: _binary(Operator.ADD),
     exp.Sub: _binary(Operator.ADD),
     exp.Mul: _binary(Operator.MULTIPLY),
@@ -213,17 +189,19 @@ _TYPES: Final[dict[type[exp.Expr], _TypeOf]] = {
     exp.Mod: _binary(Operator.MODULO),
     exp.IntDiv: _binary(Operator.INTEGER_DIVIDE),
     **dict.fromkeys((exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor), _bitwise),
-    exp.Sum: _sum,
-    exp.Avg: _average,
+    exp.Sum: lambda numbers, node: numbers.sum(_type(node.this)),
+    exp.Avg: lambda numbers, node: numbers.average(_type(node.this)),
     exp.Round: _round,
     exp.Floor: _floor,
     exp.Ceil: _floor,
-    exp.Trunc: _truncate,
-    exp.Neg: _negate,
-    exp.Abs: _negate,
+    exp.Trunc: lambda numbers, node: (
+        UNKNOWN if node.args.get("decimals") else numbers.truncate(_type(node.this))
+    ),
+    **dict.fromkeys((exp.Neg, exp.Abs), lambda numbers, node: numbers.negate(_type(node.this))),
     **dict.fromkeys((exp.Upper, exp.Lower, exp.Trim, exp.Initcap), _text_of_same_length),
     **dict.fromkeys(
-        (exp.Coalesce, exp.Case, exp.If, exp.Nvl2, exp.Greatest, exp.Least), _common
+        (exp.Coalesce, exp.Case, exp.If, exp.Nvl2, exp.Greatest, exp.Least),
+        lambda numbers, node: _common_type(numbers, list(_results(node))),
     ),
     exp.Array: _array,
     exp.ToMap: _map_of_pairs,

@@ -20,7 +20,7 @@ from lumos.impact.rules.type_uses import (
 from lumos.impact.types.uses import ColumnReference, TypeUseCollector
 from lumos.impact.types.values import UNKNOWN_CHANGE, ExpressionTypes, Tables, ValueChange
 from lumos.lineage.sql.analysis import analyse
-from lumos.lineage.sql.context import FromItem, Scope
+from lumos.lineage.sql.context import FromItem, Scope, SqlWatcher
 from lumos.lineage.sql.deep_process import DeepProcessFailed, call_in_deep_process
 from lumos.lineage.sql.dialects import find_dialect, in_original_case
 from lumos.lineage.sql.relation import Excerpt, QueryColumn, QueryRelation
@@ -110,7 +110,7 @@ class _Statement:
         self.set_operations: dict[int, tuple[exp.SetOperation, Sequence[QueryRelation], bool]] = {}
 
 
-class _ScriptAnalysis:
+class _ScriptAnalysis(SqlWatcher):
     """Records callbacks of the SQL reader, and then computes the effects from them."""
 
     def __init__(self, dialect: str | None, tables: Tables) -> None:
@@ -220,7 +220,7 @@ class _ScriptAnalysis:
         )
 
     def _contributing_statements(self, write: _Write) -> Iterator[_Statement]:
-        """The writing statement, and earlier ones that fill temporary tables it reads."""
+        """The writing statement, and earlier statements that fill the temporary tables it reads."""
         writing = {each.statement for each in self._writes}
         needed = _table_names(write.node)
         yield self._statements[write.statement]
@@ -303,7 +303,7 @@ class _ScriptAnalysis:
     def _outputs(
         self, result: QueryRelation, references: Mapping[int, ColumnReference]
     ) -> list[OutputColumn]:
-        """The columns of a result that change; `references` are those of the statement."""
+        """The columns of a result that change; `references` are the statement's references."""
         outputs = []
         for column in result.all_columns():
             if not (self._values.may_change(column) or self._values.contains_changed_row(column)):

@@ -216,8 +216,8 @@ _DISTINCT_VALUES: Final[Operations] = (UseOperation.GROUPED, UseOperation.PASSED
 class FunctionUse(NamedTuple):
     """The operations of a function on an argument, and the type that it returns.
 
-    Without `argument`, this applies to all arguments. Without `returns`, the type is that of the
-    argument, or as the parser determines it.
+    Without `argument`, this applies to all arguments. Without `returns`, the function returns the
+    type of the argument, or the type that the parser determines.
     """
 
     operations: Operations

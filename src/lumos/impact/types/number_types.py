@@ -1,8 +1,8 @@
 """Types of computed numbers, one class per dialect.
 
-The rules of Spark and DuckDB are tested against the engines over a grid of types; those of other
-dialects follow their documentation. A rule returns UNKNOWN if the type is not certain: the impact
-on everything that depends on it is then undetermined, never unchanged.
+Tests compare the rules of Spark and DuckDB with the engines over a grid of types. The rules of
+other dialects follow their documentation. A rule returns UNKNOWN if the type is not certain: the
+impact on everything that depends on it is then undetermined, never unchanged.
 """
 
 import enum
@@ -150,30 +150,28 @@ class NumberTypes:
         """The type of SUM."""
         if type in SIGNED:
             return INT64
-        if type in FLOATS:
-            return FLOAT64
-        return UNKNOWN if isinstance(type, Decimal | Unknown) else None
+        return FLOAT64 if type in FLOATS else self._computed(type)
 
     def average(self, type: DataType) -> DataType | None:
         """The type of AVG."""
-        if type in FLOATS:
-            return FLOAT64
-        return UNKNOWN if isinstance(type, Decimal | Unknown) else None
+        return FLOAT64 if type in FLOATS else self._computed(type)
 
     def round(self, type: DataType, places: int | None) -> DataType | None:
         """The type of ROUND; `places` is None if it is not a literal."""
         del places
-        if type in FLOATS:
-            return FLOAT64
-        return UNKNOWN if isinstance(type, Decimal | Unknown) else None
+        return FLOAT64 if type in FLOATS else self._computed(type)
 
     def floor(self, type: DataType, places: int | None) -> DataType | None:
         """The type of FLOOR and CEIL, with `places` if they round to a decimal place."""
         del places
-        return UNKNOWN if isinstance(type, Decimal | Unknown) else None
+        return self._computed(type)
 
     def truncate(self, type: DataType) -> DataType | None:
         """The type of TRUNC of a number."""
+        return self._computed(type)
+
+    def _computed(self, type: DataType) -> DataType | None:
+        """The type of a number computed from a decimal; None for other types."""
         return UNKNOWN if isinstance(type, Decimal | Unknown) else None
 
     def unchanged(self, type: DataType) -> DataType | None:
@@ -552,27 +550,14 @@ class PostgresNumbers(NumberTypes):
 
     def sum(self, type: DataType) -> DataType | None:
         """A numeric for 64-bit integers, too."""
-        return Decimal() if type == INT64 or isinstance(type, Decimal) else super().sum(type)
-
-    def average(self, type: DataType) -> DataType | None:
-        """A numeric, unless floats are averaged."""
-        return Decimal() if isinstance(type, Decimal) else super().average(type)
-
-    def round(self, type: DataType, places: int | None) -> DataType | None:
-        """A numeric."""
-        return Decimal() if isinstance(type, Decimal) else super().round(type, places)
-
-    def floor(self, type: DataType, places: int | None) -> DataType | None:
-        """A numeric."""
-        return Decimal() if isinstance(type, Decimal) else super().floor(type, places)
-
-    def truncate(self, type: DataType) -> DataType | None:
-        """A numeric."""
-        return Decimal() if isinstance(type, Decimal) else super().truncate(type)
+        return Decimal() if type == INT64 else super().sum(type)
 
     def negate(self, type: DataType) -> DataType | None:
         """A numeric."""
         return Decimal() if isinstance(type, Decimal) else super().negate(type)
+
+    def _computed(self, type: DataType) -> DataType | None:
+        return Decimal() if isinstance(type, Decimal) else super()._computed(type)
 
 
 class BigqueryNumbers(NumberTypes):
@@ -593,28 +578,8 @@ class BigqueryNumbers(NumberTypes):
         )
         return self._bignumeric if is_big else self._numeric
 
-    def _strip_parameters(self, type: DataType) -> DataType | None:
-        return self._wider(type) if isinstance(type, Decimal) else None
-
-    def sum(self, type: DataType) -> DataType | None:
-        """A decimal without parameters."""
-        return self._strip_parameters(type) or super().sum(type)
-
-    def average(self, type: DataType) -> DataType | None:
-        """A decimal without parameters."""
-        return self._strip_parameters(type) or super().average(type)
-
-    def round(self, type: DataType, places: int | None) -> DataType | None:
-        """A decimal without parameters."""
-        return self._strip_parameters(type) or super().round(type, places)
-
-    def floor(self, type: DataType, places: int | None) -> DataType | None:
-        """A decimal without parameters."""
-        return self._strip_parameters(type) or super().floor(type, places)
-
-    def truncate(self, type: DataType) -> DataType | None:
-        """A decimal without parameters."""
-        return self._strip_parameters(type) or super().truncate(type)
+    def _computed(self, type: DataType) -> DataType | None:
+        return self._wider(type) if isinstance(type, Decimal) else super()._computed(type)
 
 
 def _snowflake_product(one: DecimalSize, other: DecimalSize) -> DataType:

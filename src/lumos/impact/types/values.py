@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
@@ -81,8 +81,10 @@ class ExpressionTypes:
     """Types of the expressions and columns of one script, computed on demand."""
 
     def __init__(self, dialect: Dialect, tables: Tables) -> None:
-        self._schema, self._rules = _annotator_settings(dialect)
-        self._numbers = number_types(_dialect_name(dialect))
+        name = _dialect_name(dialect)
+        self._schema = MappingSchema(dialect=dialect)
+        self._rules = rules_for(name, dialect.EXPRESSION_METADATA)
+        self._numbers = number_types(name)
         self._folding = NameFolding(dialect)
         self._tables = tables
         self._versions: dict[Parts, TableVersions | None] = {}
@@ -127,7 +129,7 @@ class ExpressionTypes:
         return any(True for _ in self.origins(column))
 
     def changed_in_row(self, row: Sequence[QueryColumn]) -> Sequence[QueryColumn]:
-        """The columns that change a row used as one value: changed ones, or else a moved one."""
+        """The columns that change a row used as one value: changed columns, or a moved column."""
         return [each for each in row if self.may_change(each)] or [
             each for each in row if self._is_moved(each)
         ][:1]
@@ -423,7 +425,7 @@ class ExpressionTypes:
         return summary
 
     def _change_of_reference(self, node: exp.Column) -> ValueChange:
-        """The change of a referenced column; for a.b.c, that of the part the node stands for."""
+        """The change of a referenced column, or of the nested field that a.b.c refers to."""
         column = self.columns_by_node[id(node)]
         change = self.change_of_column(column)
         definition = column.definition
@@ -512,12 +514,6 @@ def _type_key(type: exp.Expr | None) -> _TypeKey:
 
 
 @cache
-def _annotator_settings(dialect: Dialect) -> tuple[MappingSchema, dict[type, Any]]:
-    return MappingSchema(dialect=dialect), rules_for(
-        _dialect_name(dialect), dialect.EXPRESSION_METADATA
-    )
-
-
 def _dialect_name(dialect: Dialect) -> str:
     return type(dialect).__name__.lower()
 

@@ -323,7 +323,9 @@ class DbtRelations:
     def __init__(self, project: DbtProject) -> None:
         self._project = project
         self._folding = NameFolding(self.dialect)
-        self.platform = platform_of(project)
+        adapter = (project.adapter or "").lower()
+        # The platform of all tables.
+        self.platform = _PLATFORMS.get(adapter, adapter) or None
 
     @cached_property
     def dialect_name(self) -> str | None:
@@ -347,7 +349,11 @@ class DbtRelations:
     def table(self, key: str) -> TableName | None:
         """The table of a node; None for nodes without one, such as ephemeral models and tests."""
         node = self._node(key)
-        if node is None or not is_table(key, node):
+        if (
+            node is None
+            or resource_type(key, node) not in _TABLE_TYPES
+            or node.materialized == _EPHEMERAL
+        ):
             return None
         parts = self._split_relation_name(node.relation_name) or self._parts(node)
         return TableName(parts=parts, platform=self.platform)
@@ -415,13 +421,6 @@ class DbtRelations:
         return tuple(self._folding.text(part, quoted=True) for part in parts if part)
 
 
-def is_table(key: str, node: DbtNode) -> bool:
-    """Whether dbt creates a table or view for a node."""
-    kind = node.resource_type or key.partition(".")[0]
-    return kind in _TABLE_TYPES and node.materialized != _EPHEMERAL
-
-
-def platform_of(project: DbtProject) -> str | None:
-    """The platform of the project's tables."""
-    adapter = (project.adapter or "").lower()
-    return _PLATFORMS.get(adapter, adapter) or None
+def resource_type(key: str, node: DbtNode) -> str:
+    """The resource type of a node, which older manifests only have in its unique id."""
+    return node.resource_type or key.partition(".")[0]

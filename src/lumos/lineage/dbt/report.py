@@ -9,11 +9,11 @@ import msgspec
 
 from lumos.annotations.owner_names import owner_texts, parse_owners
 from lumos.lineage.dbt.project import (
-    DbtCatalogColumn,
     DbtNode,
     DbtProject,
     DbtRelations,
     DbtResult,
+    resource_type,
     utc,
 )
 from lumos.lineage.header_comments import SLA, HeaderComment, header_of
@@ -61,7 +61,7 @@ class ModelSql(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def model_queries(project: DbtProject, relations: DbtRelations) -> Iterator[ModelSql]:
-    """The SQL of all models to analyse; lines are those of the compiled SQL."""
+    """The SQL of all models to analyse, with the line numbers of the compiled SQL."""
     for key, node in project.nodes.items():
         table = relations.table(key)
         if table is None or not node.compiled or (node.language or "sql") != "sql":
@@ -90,7 +90,7 @@ class _ProjectReport:
         jobs = [
             key
             for key, node in self._project.nodes.items()
-            if _kind(key, node) in _RESOURCE_TYPES_WITH_RUNS
+            if resource_type(key, node) in _RESOURCE_TYPES_WITH_RUNS
             and self._relations.table(key) is not None
         ]
         return ReportedLineage(
@@ -107,7 +107,7 @@ class _ProjectReport:
             problems=(
                 *self._project.problems,
                 *self._models_without_sql(jobs),
-                *self._sql_problems(),
+                *(problem for each in self._analysed.values() for problem in each.problems),
             ),
             coverage=sum((each.coverage for each in self._analysed.values()), ColumnCoverage()),
         )
@@ -212,9 +212,12 @@ class _ProjectReport:
                 yield ReportedAnnotations(dataset=self._exposure(node), owners=owners)
 
     def _annotations_of(self, key: str, node: DbtNode, table: TableName) -> ReportedAnnotations:
-        header = header_of(node.raw) if _kind(key, node) != "seed" else HeaderComment()
+        header = header_of(node.raw) if resource_type(key, node) != "seed" else HeaderComment()
+        catalog = self._project.catalog.get(key)
         columns: dict[str, str] = {
-            column.name: column.comment for column in self._catalog_columns(key) if column.comment
+            column.name: column.comment
+            for column in (catalog.ordered if catalog else ())
+            if column.comment
         }
         declared = node.columns or {}
         columns |= {
@@ -237,10 +240,6 @@ class _ProjectReport:
                 if (column_tags := _column_tags(column.tags, column.config))
             },
         )
-
-    def _catalog_columns(self, key: str) -> Iterable[DbtCatalogColumn]:
-        catalog = self._project.catalog.get(key)
-        return catalog.ordered if catalog else ()
 
     def _owners(self, node: DbtNode, header: HeaderComment) -> tuple[Owner, ...]:
         """The owners from meta or the key `owner`, from the header comment, or from the group."""
@@ -265,7 +264,7 @@ class _ProjectReport:
             key
             for key in jobs
             if (node := self._project.nodes[key]).compiled is None
-            and _kind(key, node) == "model"
+            and resource_type(key, node) == "model"
             and (node.language or "sql") == "sql"
         ]
         if without_sql:
@@ -276,14 +275,6 @@ class _ProjectReport:
             )
             reporter = f"dbt:{self._project.name}"
             yield LineageProblem(place=reporter, reason=reason, severity="remark")
-
-    def _sql_problems(self) -> Iterator[LineageProblem]:
-        for analysed in self._analysed.values():
-            yield from analysed.problems
-
-
-def _kind(key: str, node: DbtNode) -> str:
-    return node.resource_type or key.partition(".")[0]
 
 
 def _file(node: DbtNode) -> str:

@@ -135,16 +135,9 @@ SIZE_FACETS: Final = ("inputStatistics", "dataQualityMetrics")
 READ_FACETS: Final = frozenset((*FACET_NAMES.values(), *SIZE_FACETS))
 
 
-def read_facet(facets: Mapping[str, msgspec.Raw] | None, kind: type[FacetT]) -> FacetT | None:
-    """Decode the facet of a kind, if present; raises `msgspec.MsgspecError` if it is invalid."""
-    return read_named_facet(facets, FACET_NAMES[kind], kind)
-
-
-def read_named_facet(
-    facets: Mapping[str, msgspec.Raw] | None, name: str, kind: type[FacetT]
-) -> FacetT | None:
-    """Decode the facet with a name, if present, as a kind."""
-    raw = (facets or {}).get(name)
+def read_facet(facets: Mapping[str, msgspec.Raw], name: str, kind: type[FacetT]) -> FacetT | None:
+    """Decode the facet of this name, if present; raises `msgspec.MsgspecError` if it is invalid."""
+    raw = facets.get(name)
     if raw is None or bytes(raw).strip() == b"null":
         return None
     return decode_json(raw, kind)

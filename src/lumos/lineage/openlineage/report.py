@@ -25,7 +25,6 @@ from lumos.lineage.openlineage.facets import (
     TagsFacet,
     columns_by_input,
     read_facet,
-    read_named_facet,
 )
 from lumos.lineage.openlineage.naming import dataset_reference, postgres_location
 from lumos.lineage.openlineage.runs import (
@@ -33,7 +32,6 @@ from lumos.lineage.openlineage.runs import (
     JobKey,
     OpenLineageRun,
     RunDataset,
-    datasets_of,
     decode_events,
     encode_events,
     runs_of,
@@ -102,15 +100,14 @@ class _FacetReader:
         self.problems: dict[LineageProblem, None] = {}
 
     def read(self, facets: Facets, kind: type[ResultT], name: str | None = None) -> ResultT | None:
+        """The facet of a kind; `name` is needed if several facets are of that kind."""
+        name = name or FACET_NAMES[kind]
         try:
-            return (
-                read_facet(facets, kind) if name is None else read_named_facet(facets, name, kind)
-            )
-        except msgspec.MsgspecError as problem:
-            reason = f"The facet '{name or FACET_NAMES[kind]}' was ignored: {problem}."
-            self.problems[
-                LineageProblem(place=self._reporter, reason=reason, severity="remark")
-            ] = None
+            return read_facet(facets, name, kind)
+        except msgspec.MsgspecError as error:
+            reason = f"The facet '{name}' was ignored: {error}."
+            problem = LineageProblem(place=self._reporter, reason=reason, severity="remark")
+            self.problems[problem] = None
             return None
 
 
@@ -264,7 +261,7 @@ class _JobReport:
 
 
 def _rank(run: OpenLineageRun) -> tuple[bool, datetime]:
-    """The rank of a run: complete runs first, since others may lack outputs, then later ones."""
+    """A sort key for runs: complete runs are the highest, since others may lack outputs."""
     return run.state == "COMPLETE", run.last_at
 
 
@@ -346,20 +343,23 @@ def _coverage(schema: SchemaFacet | None, lineage: ColumnLineageFacet | None) ->
 
 
 def _dataset_report(key: DatasetKey, events: list[OpenLineageEvent]) -> ReportedLineage:
-    ((_, run_dataset),) = datasets_of(events)
+    """The lineage of a dataset, from its events without a job; facets of later events count."""
+    facets: Facets = {}
+    for event in sorted(events, key=lambda each: each.at):
+        facets |= (event.dataset.facets if event.dataset else None) or {}
     reporter = _dataset_reporter(key)
-    facets = _FacetReader(reporter)
-    lineage = facets.read(run_dataset.facets, ColumnLineageFacet)
+    reader = _FacetReader(reporter)
+    lineage = reader.read(facets, ColumnLineageFacet)
     edges = tuple(_edges_to(key, (), lineage, job=None))
-    schema = facets.read(run_dataset.facets, SchemaFacet)
-    alias = _alias(key, run_dataset.facets, facets)
-    annotations = _annotations_of(key, run_dataset.facets, facets)
+    schema = reader.read(facets, SchemaFacet)
+    alias = _alias(key, facets, reader)
+    annotations = _annotations_of(key, facets, reader)
     return ReportedLineage(
         reporter=reporter,
         edges=edges,
         aliases=(alias,) if alias else (),
         descriptions=(annotations,) if annotations else (),
-        problems=tuple(facets.problems),
+        problems=tuple(reader.problems),
         coverage=_coverage(schema, lineage) if lineage else ColumnCoverage(),
         memory=encode_events(events, {None}),
     )

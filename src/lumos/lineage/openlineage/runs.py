@@ -1,7 +1,7 @@
 """Builds runs from events in any order, and encodes events that are stored for the next ingest."""
 
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -31,12 +31,8 @@ class RunDataset(msgspec.Struct, kw_only=True):
     `io_facets` are its input or output facets.
     """
 
-    facets: Facets
-    io_facets: Facets
-
-    @classmethod
-    def new(cls) -> "RunDataset":
-        return cls(facets={}, io_facets={})
+    facets: Facets = {}
+    io_facets: Facets = {}
 
 
 class OpenLineageRun(msgspec.Struct, kw_only=True):
@@ -60,7 +56,10 @@ def runs_of(events: Iterable[OpenLineageEvent]) -> list[OpenLineageRun]:
     for event in sorted(events, key=lambda each: each.at):
         if event.job is None:
             continue
-        key = (_key_of(event.job), None if event.run is None else event.run.run_id)
+        key = (
+            JobKey(event.job.namespace, event.job.name),
+            None if event.run is None else event.run.run_id,
+        )
         run = runs.get(key)
         if run is None:
             run = runs[key] = OpenLineageRun(
@@ -79,9 +78,7 @@ def _add(run: OpenLineageRun, event: OpenLineageEvent, job: EventJob) -> None:
     run.run_facets |= (event.run.facets if event.run else None) or {}
     for event_datasets, run_datasets in ((event.inputs, run.inputs), (event.outputs, run.outputs)):
         for each in event_datasets or ():
-            dataset = run_datasets.setdefault(
-                DatasetKey(each.namespace, each.name), RunDataset.new()
-            )
+            dataset = run_datasets.setdefault(DatasetKey(each.namespace, each.name), RunDataset())
             dataset.facets |= each.facets or {}
             dataset.io_facets |= each.input_facets or each.output_facets or {}
 
@@ -89,20 +86,6 @@ def _add(run: OpenLineageRun, event: OpenLineageEvent, job: EventJob) -> None:
 def state_of(event: OpenLineageEvent) -> State | None:
     """The final state of a run, if the event has one."""
     return _STATES.get((event.event_type or "").upper())
-
-
-def datasets_of(events: Iterable[OpenLineageEvent]) -> Iterator[tuple[DatasetKey, RunDataset]]:
-    """The datasets of events without a job."""
-    datasets: dict[DatasetKey, RunDataset] = {}
-    for event in sorted(events, key=lambda each: each.at):
-        if event.dataset is not None:
-            key = DatasetKey(event.dataset.namespace, event.dataset.name)
-            datasets.setdefault(key, RunDataset.new()).facets |= event.dataset.facets or {}
-    yield from datasets.items()
-
-
-def _key_of(job: EventJob) -> JobKey:
-    return JobKey(job.namespace, job.name)
 
 
 _decoder: Final = msgspec.json.Decoder(list[OpenLineageEvent])

@@ -138,8 +138,9 @@ def analyse(
             raise
     with suppress(DeepProcessFailed):
         script: ScriptLineage = call_in_deep_process(
-            _analyse_in_child, callbacks={"columns": _as_lists(columns), "progress": progress},
-            text=text, dialect=dialect, file=file,
+            _analyse_in_process,
+            callbacks={"columns": _as_lists(columns), "progress": progress},
+            text=text, dialect=dialect, file=file, watcher=None, skips_deep=True,
         )  # fmt: skip
         return script
     # Statements that are not nested too deeply can still be analysed.
@@ -153,12 +154,6 @@ def _analyse_in_process(
     with _without_parser_log():
         analysis = _Analysis(dialect, columns, watcher, skips_deep=skips_deep)
         return analysis.run(text, file, progress)
-
-
-def _analyse_in_child(
-    text: str, dialect: str | None, file: str | None, columns: ColumnProvider, progress: Progress
-) -> ScriptLineage:
-    return _analyse_in_process(text, dialect, columns, file, None, progress, skips_deep=True)
 
 
 def _as_lists(columns: ColumnProvider) -> ColumnProvider:
@@ -202,7 +197,8 @@ class _Analysis:
         self, dialect: str | None, columns: ColumnProvider, watcher: SqlWatcher | None = None,
         *, skips_deep: bool = False,
     ) -> None:  # fmt: skip
-        # Whether statements that are nested too deeply are skipped, instead of raising an error.
+        # Whether a statement that is nested too deeply is reported as a problem. Otherwise,
+        # RecursionError is raised.
         self._skips_deep = skips_deep
         self._dialect = find_dialect(dialect)
         self._context = AnalysisContext(self._dialect, columns, watcher)
@@ -219,7 +215,7 @@ class _Analysis:
         self._has_open_quote = False
         # The other dialect whose quoting rules were used, if any.
         self._quoting_dialect: Dialect | None = None
-        # The caller with a watcher has stored the text already.
+        # With a watcher, the script comes from the store, so its text is not collected again.
         self._stored_text = StoredText() if watcher is None else None
         self._statement_number = 0
         self._failed_statements = 0
@@ -304,7 +300,7 @@ class _Analysis:
             line += part.count("\n")
 
     def _report_unread(self, reason: str, part: str, line: int) -> None:
-        """Report a part of the text that could not be tokenised."""
+        """Report a part of the text that was not tokenised."""
         if self._stored_text is not None:
             self._stored_text.add_blank(part)
         blank_lines = part[: len(part) - len(part.lstrip())].count("\n")
@@ -393,7 +389,12 @@ class _Analysis:
             for node in self._parse(tokens):
                 if is_statement(node):
                     self._statements.append(self._reader.read(node))
-                    is_relevant |= self._affects_lineage(node, self._statements[-1])
+                    is_relevant |= affects_lineage(
+                        node,
+                        writes=bool(self._statements[-1].writes),
+                        in_routine=self._splitter.in_routine,
+                        is_tsql=self._splitter.is_tsql,
+                    )
                     if self._splitter.in_routine and not self._statements[-1].writes:
                         # How a routine uses the rows of a query is not analysed.
                         self._add_unparsed_tables(tokens)
@@ -414,7 +415,7 @@ class _Analysis:
                 resolved=coverage.resolved - coverage_before.resolved,
             )
         elif shape is None:
-            # It may change the meaning of the next statements.
+            # The statement may change the meaning of later ones.
             self._shapes.clear()
         if self._stored_text is None or is_relevant:
             return
@@ -428,14 +429,14 @@ class _Analysis:
     def _shape_of(self, tokens: Sequence[Token]) -> StatementShape | None:
         """The shape of a statement; None if it depends on more than its shape."""
         context = self._context
-        # With such state, the meaning of a statement depends on earlier ones.
-        has_state = (
+        depends_on_earlier_statements = (
             context.temporary
             or context.named_rows
             or context.variable_values
             or context.renamed_tables
+            or self._splitter.in_routine
         )
-        if has_state or self._splitter.in_routine or context.watcher is not None:
+        if depends_on_earlier_statements or context.watcher is not None:
             return None
         return statement_shape(tokens)
 
@@ -462,19 +463,11 @@ class _Analysis:
         repeated = {id(token) for token in rows}
         return [token for token in tokens if id(token) not in repeated]
 
-    def _affects_lineage(self, node: exp.Expr, statement: StatementLineage) -> bool:
-        return affects_lineage(
-            node,
-            writes=bool(statement.writes),
-            in_routine=self._splitter.in_routine,
-            is_tsql=self._splitter.is_tsql,
-        )
-
     def _parse(self, tokens: Sequence[Token]) -> Iterator[exp.Expr]:
         self._begin_statement(
             self._source.line(tokens[0].start), self._source.for_statement(tokens)
         )
-        # Clauses that the parser does not know are separated, and added to the parsed statement.
+        # Clauses that the parser does not support are parsed separately, and added afterwards.
         output = variables = SeparatedClause(tokens)
         if self._splitter.is_tsql:
             tokens = (output := separate_output(tokens)).statement
@@ -592,7 +585,7 @@ class _Analysis:
         if self._has_open_quote:
             # Strings and code may be mixed up.
             text = text.replace("'", " ")
-        # Names that may be part of a secret are left out, except for those of tables.
+        # Names that may be part of a secret are left out, unless they are names of tables.
         is_safe = not self._has_open_quote and not has_secret_name(text)
         self._add_tables_in_text(text, self._context.line, with_others=is_safe)
 
@@ -645,7 +638,8 @@ def _has_command(nodes: Sequence[exp.Expr | None]) -> bool:
 
 def _parse_error_reason(problem: ParseError) -> str:
     error = problem.errors[0] if problem.errors else {}
-    description = str(error.get("description") or _first_line(str(problem))).rstrip(".")
+    first_line = str(problem).partition("\n")[0] or "no SQL"
+    description = str(error.get("description") or first_line).rstrip(".")
     excerpt = error.get("highlight")
     return f"{_NOT_UNDERSTOOD}{_simplify_message(description)}" + (
         f", near '{excerpt}'" if excerpt else ""
@@ -653,24 +647,16 @@ def _parse_error_reason(problem: ParseError) -> str:
 
 
 def _simplify_message(description: str) -> str:
-    """The parser's message without names of its classes."""
+    """The parser's message without the names of its classes."""
     missing = _MISSING_PART.search(description)
     if missing is not None:
-        return f"something is missing in {_split_class_name(missing.group(1))}"
-    plain = _CLASS_NAME.sub(lambda match: _split_class_name(match.group(1)), description)
-    return _TOKEN.sub(lambda match: _quote_token(match.group(1)), plain)
-
-
-def _quote_token(text: str) -> str:
-    return "the end" if text == "SENTINEL" else f"'{text}'"
+        return f"something is missing in {_split_class_name(missing[1])}"
+    plain = _CLASS_NAME.sub(lambda match: _split_class_name(match[1]), description)
+    return _TOKEN.sub(lambda match: "the end" if match[1] == "SENTINEL" else f"'{match[1]}'", plain)
 
 
 def _split_class_name(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).upper()
-
-
-def _first_line(text: str) -> str:
-    return _simplify_message(text.splitlines()[0]) if text else "no SQL"
 
 
 def _error_position(problem: ParseError, tokens: Sequence[Token]) -> int:

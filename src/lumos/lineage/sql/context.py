@@ -1,7 +1,7 @@
 """The state of an analysis: the dialect, the tables so far, and scopes that resolve names."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
@@ -23,7 +23,7 @@ from lumos.model.lineage import Derivation, UseKind
 
 ColumnProvider: TypeAlias = Callable[[Parts], Sequence[str] | Mapping[str, str] | None]
 
-# Larger results come from a mistake or from malicious SQL.
+# A query with more columns is a mistake or malicious.
 MAX_COLUMNS: Final = 20_000
 # The limit for all queries of a statement together. Below it, an analysis takes less than a second
 # and some hundred megabytes.
@@ -202,58 +202,49 @@ class Scope:
         )
 
 
-class SqlWatcher(Protocol):
-    """Callbacks for each statement, resolved name and implicit use of columns.
+class SqlWatcher:
+    """Callbacks for each statement, resolved name and implicit use of columns; they do nothing.
 
     No edges are recorded for a script with a watcher.
     """
 
     def on_statement(self, node: exp.Expr) -> None:
         """Called before a statement is read."""
-        ...
 
     def on_name(
         self, node: exp.Expr, column: QueryColumn, usage: UseKind | None, excerpt: Excerpt | None
     ) -> None:
         """Called if a name, or a position in GROUP BY or ORDER BY, refers to a column."""
-        ...
 
     def on_join(self, join: exp.Expr, scope: Scope, before: int) -> None:
-        """Called after the sources from the index `before` on were joined to the earlier ones."""
-        ...
+        """Called after a join; the joined sources start at the index `before` of the scope."""
 
     def on_shared_column(
         self, name: str, sides: Sequence[QueryColumn | None], excerpt: Excerpt | None
     ) -> None:
         """Called if USING or NATURAL compares two columns."""
-        ...
 
     def on_star_columns_named(
         self, node: exp.Expr, columns: Sequence[QueryColumn], excerpt: Excerpt | None
     ) -> None:
         """Called if EXCEPT, RENAME or REPLACE after a star names columns of that star."""
-        ...
 
     def on_whole_row(
         self, node: exp.Expr, columns: Sequence[QueryColumn], usage: UseKind | None,
         excerpt: Excerpt | None,
     ) -> None:  # fmt: skip
         """Called if a row with all of its columns is used as one value."""
-        ...
 
     def on_columns_renamed(self, relation: QueryRelation, names: int) -> None:
         """Called if the first `names` columns are renamed by position, as in t(a, b)."""
-        ...
 
     def on_set_operation(
         self, node: exp.SetOperation, branches: Sequence[QueryRelation], *, is_by_name: bool
     ) -> None:
         """Called if a set operation combines several queries."""
-        ...
 
     def on_write(self, table: Parts, result: QueryRelation, *, positional: bool) -> None:
         """Called if a result is written to a permanent table."""
-        ...
 
 
 class AnalysisContext:
@@ -381,7 +372,8 @@ class AnalysisContext:
     def table(self, table: Parts, *, is_read: bool = True) -> QueryRelation:
         """The columns of a table.
 
-        The target of a write is not read as such (`is_read`), only if one of its columns is named.
+        Without `is_read`, the table does not count as read yet: the target of a write is only read
+        if the statement names one of its columns.
         """
         if table in self.temporary:
             return self.temporary[table]

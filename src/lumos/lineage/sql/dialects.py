@@ -20,7 +20,7 @@ _WITH_STRUCTS: Final = frozenset(
         "presto", "redshift", "spark", "spark2", "starrocks", "trino", "doris", "",
     }
 )  # fmt: skip
-# A projection may use the aliases of earlier ones: SELECT a + 1 AS b, b * 2 AS c.
+# A projection may use the aliases of earlier projections: SELECT a + 1 AS b, b * 2 AS c.
 _LATERAL_ALIASES: Final = frozenset(
     {"snowflake", "redshift", "databricks", "spark", "duckdb", "teradata", "clickhouse"}
 )
@@ -207,7 +207,7 @@ class NameCases:
         return self._columns.get((table, column), in_original_case(column))
 
     def path(self, table: Parts, path: str) -> str:
-        """A column, or the path of a field inside of it, with the column in the chosen case."""
+        """A column or the path of a nested field, with the column name in the chosen case."""
         if not isinstance(path, NestedName):
             return lineage_path(self.column(table, path))
         steps = path.original[len(in_original_case(path.column)) :]

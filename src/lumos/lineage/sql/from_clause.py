@@ -194,15 +194,16 @@ class FromReader:
         parts = self._context.table_name(node)
         if len(parts) == 1 and parts[0] in scope.ctes:
             relation = scope.ctes[parts[0]]
-        elif self._context.traits.has_paths_in_from and self._is_array_path(parts, scope):
+        elif (
+            self._context.traits.has_paths_in_from
+            and len(parts) > 1
+            and scope.find_source(parts[:1]) is not None
+        ):
             self._add_array_path(node, parts, scope)
             return
         else:
             relation = self._context.table(parts)
         self._add_source(scope, alias, relation, node, parts=parts)
-
-    def _is_array_path(self, parts: Parts, scope: Scope) -> bool:
-        return len(parts) > 1 and scope.find_source(parts[:1]) is not None
 
     def _add_array_path(self, node: exp.Table, parts: Parts, scope: Scope) -> None:
         """Add an array of an earlier table, as in `FROM orders o, o.items i`."""
@@ -333,9 +334,9 @@ class FromReader:
         *, item: exp.Expr | None = None,
     ) -> None:  # fmt: skip
         """Add a table function, whose columns are all derived from its arguments."""
-        names = self._alias_columns(alias) or [
-            self._context.name(each.this) for each in _defined_columns(node)
-        ]
+        # OPENJSON ... WITH, JSON_TABLE and similar functions declare their columns.
+        declared = node.find_all(exp.OpenJSONColumnDef, exp.JSONColumnDef, exp.ColumnDef)
+        names = self._alias_columns(alias) or [self._context.name(each.this) for each in declared]
         flattens = self._context.traits.has_flatten
         if flattens and isinstance(node.this, exp.Explode):
             names = names or list(_FLATTEN_COLUMNS)
@@ -604,11 +605,6 @@ def _file_of(node: exp.Expr) -> str | None:
         return None
     file = arguments[0].name
     return file if "://" in file or file.startswith("/") else None
-
-
-def _defined_columns(node: exp.Expr) -> list[exp.Expr]:
-    """The columns that OPENJSON ... WITH, JSON_TABLE and similar functions declare."""
-    return list(node.find_all(exp.OpenJSONColumnDef, exp.JSONColumnDef, exp.ColumnDef))
 
 
 def _starts_before(one: exp.Expr, other: exp.Expr) -> bool:

@@ -58,10 +58,16 @@ def prepare_text(text: str, dialect: str) -> PreparedText:
     if is_template(text):
         text, gaps = render_template(text)
     if "${" in text:
-        text, placeholders = _remove_placeholders(text)
-        gaps = (*gaps, *placeholders)
+        # Parts of names, as in ${database}.orders, are left out.
+        gaps += tuple(
+            TemplateGap(
+                text.count("\n", 0, match.start()) + 1, match[0].rstrip("."), is_remark=True
+            )
+            for match in _PLACEHOLDER.finditer(text)
+        )
+        text = _PLACEHOLDER.sub(_blank_match, text)
     if dialect in ("postgres", "redshift", ""):
-        text = _ROWS_AFTER_COPY.sub(lambda match: match.group(1) + _pad("", match.group(2)), text)
+        text = _ROWS_AFTER_COPY.sub(lambda match: match[1] + _pad("", match[2]), text)
     if "$" in text or "'" in text:
         text = _unquote_bodies(text)
     text = _DELIMITER.sub(_blank_match, _replace_delimiters(text))
@@ -69,29 +75,15 @@ def prepare_text(text: str, dialect: str) -> PreparedText:
         text = _STATEMENT_END_LINE.sub(lambda match: _end_statement(match, dialect), text)
         text = _CLIENT_COMMAND.sub(_blank_match, text)
     if dialect == "teradata":
-        text = _TERADATA_PHRASE.sub(_convert_named_phrase, text)
+        # `expression (NAMED name)` is an alias.
+        text = _TERADATA_PHRASE.sub(
+            lambda match: _pad(f"AS {match[1]}" if match[1] else "", match[0]), text
+        )
     if dialect == "oracle":
         text = _TRIGGER_ROW.sub(r" \1.", text)
     if dialect in ("mysql", "sqlite", "", "singlestore", "starrocks", "doris"):
         text = _REPLACE_INTO.sub(r"\1\2INSERT \3", text)
     return PreparedText(text, gaps)
-
-
-def _remove_placeholders(text: str) -> tuple[str, tuple[TemplateGap, ...]]:
-    """Remove parts of names that are placeholders, as in ${database}.orders."""
-    gaps = tuple(
-        TemplateGap(
-            text.count("\n", 0, match.start()) + 1, match.group().rstrip("."), is_remark=True
-        )
-        for match in _PLACEHOLDER.finditer(text)
-    )
-    return _PLACEHOLDER.sub(_blank_match, text), gaps
-
-
-def _convert_named_phrase(match: re.Match[str]) -> str:
-    """Convert Teradata's `expression (NAMED name)` to an alias."""
-    name = match.group(1)
-    return _pad(f"AS {name}" if name else "", match.group())
 
 
 def _end_statement(match: re.Match[str], dialect: str) -> str:
@@ -115,7 +107,7 @@ def _pad(new: str, old: str) -> str:
 
 def _unquote_bodies(text: str) -> str:
     """Remove the quotes around the bodies of routines, which are SQL."""
-    text = _UNLOAD.sub(_unquote_unload, text)
+    text = _UNLOAD.sub(lambda match: _pad(_undouble_quotes(match[1]), match[0]), text)
     if not _ROUTINE.search(text):
         return text
     pieces: list[str] = []
@@ -136,7 +128,10 @@ def _unquote_bodies(text: str) -> str:
             pieces.append(text[offset : close + len(match.group())])
         offset = close + len(match.group())
     pieces.append(text[offset:])
-    return _QUOTED_BODY.sub(_unquote_body, "".join(pieces))
+    return _QUOTED_BODY.sub(
+        lambda match: f"{match[0][: match.start(1) - match.start()]} {_undouble_quotes(match[2])};",
+        "".join(pieces),
+    )
 
 
 def _is_routine(text: str, head_start: int, start: int, end: int) -> bool:
@@ -148,15 +143,6 @@ def _is_routine(text: str, head_start: int, start: int, end: int) -> bool:
     tail = text[end : end + 200].partition(";")[0]
     languages = _LANGUAGE.findall(head[routine_starts[-1] :]) + _LANGUAGE.findall(tail)
     return all(language.lower() in _SQL_LANGUAGES for language in languages)
-
-
-def _unquote_body(match: re.Match[str]) -> str:
-    head = match.group()[: match.start(1) - match.start()]
-    return f"{head} {_undouble_quotes(match.group(2))};"
-
-
-def _unquote_unload(match: re.Match[str]) -> str:
-    return _pad(_undouble_quotes(match.group(1)), match.group())
 
 
 def _undouble_quotes(text: str) -> str:

@@ -342,7 +342,7 @@ def _is_assignment(node: exp.Expr) -> bool:
 
 
 def _implicit_names(node: exp.Expr, context: AnalysisContext) -> Iterator[str]:
-    """The name of a column without an alias: that of the cast column or the function."""
+    """The name of a column without an alias: the name of the cast column or of the function."""
     if isinstance(node, exp.Cast):
         inner = node.this
         while isinstance(inner, exp.Cast | exp.Paren):

@@ -11,7 +11,6 @@ from lumos.lineage.sql.from_clause import FromReader
 from lumos.lineage.sql.projections import ProjectionReader
 from lumos.lineage.sql.relation import (
     OriginUse,
-    QueryColumn,
     QueryRelation,
     Star,
     combine_branches,
@@ -35,7 +34,7 @@ class QueryReader:
         self.write: Callable[[exp.Expr, Mapping[str, QueryRelation]], QueryRelation] | None = None
 
     def query(self, node: exp.Expr, scope: Scope | None) -> QueryRelation:
-        """The result of a subquery; `scope` is that of the enclosing query, if it is visible."""
+        """The result of a subquery; `scope` is the scope of the enclosing query, if visible."""
         return self.read(node, scope, scope.ctes if scope else {})
 
     def read(
@@ -82,7 +81,9 @@ class QueryReader:
                 continue
             if each.args.get("scalar"):
                 # ClickHouse's WITH (query or expression) AS name defines a scalar.
-                self.context.scalars[name] = self._read_scalar(each.this, outer, all_ctes)
+                scope = self.context.scope(outer, all_ctes)
+                lineage = self.expressions.read([each.this], scope, ExpressionRole(Clause.ITEM))
+                self.context.scalars[name] = lineage.column("")
             elif may_recurse and isinstance(each.this, exp.SetOperation):
                 all_ctes[name] = self._read_recursive(name, columns, each.this, outer, all_ctes)
             else:
@@ -92,12 +93,6 @@ class QueryReader:
                 relation = self.read(each.this, outer, all_ctes)
                 all_ctes[name] = self.context.with_column_names(columns, relation)
         return all_ctes
-
-    def _read_scalar(
-        self, node: exp.Expr, outer: Scope | None, ctes: Mapping[str, QueryRelation]
-    ) -> QueryColumn:
-        scope = self.context.scope(outer, ctes)
-        return self.expressions.read([node], scope, ExpressionRole(Clause.ITEM)).column("")
 
     def _read_recursive(
         self, name: str, columns: list[str], body: exp.SetOperation, outer: Scope | None,
@@ -158,8 +153,8 @@ class QueryReader:
             else:
                 branches.append(relation)
             is_by_name = is_by_name or bool(operation is not None and operation.args.get("by_name"))
-        # The second query of EXCEPT adds no values to the result, but its types widen those of the
-        # result, which only watchers derive.
+        # The second query of EXCEPT adds no values to the result, but may widen its types. Only
+        # watchers derive types.
         combined_branches = branches if self.context.watcher is None else [*branches, *filtering]
         combined = combine_branches(combined_branches, is_by_name=is_by_name)
         if self.context.watcher is not None:

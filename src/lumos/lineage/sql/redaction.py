@@ -90,14 +90,6 @@ def has_secret_name(text: str) -> bool:
     )
 
 
-def mask_literals(text: str, tokens: Iterable[Token]) -> str:
-    """Mask all literals among some tokens of a text."""
-    strings = (token for token in tokens if token.token_type in STRINGS)
-    return replace_tokens(
-        text, ((token, _mask_literal(_text_of(text, token))) for token in strings)
-    )
-
-
 def replace_tokens(text: str, replacements: Iterable[tuple[Token, str]]) -> str:
     """Replace some tokens of a text by texts that are not longer, padded with blanks."""
     pieces: list[str] = []
@@ -126,8 +118,11 @@ def _masks(text: str, tokens: Sequence[Token]) -> Iterator[tuple[Token, str]]:
         elif kind in STRINGS:
             old = _text_of(text, token)
             bracket = open_brackets[-1] if open_brackets else None
-            is_secret = _is_secret(tokens, number, bracket)
-            new = _mask_literal(old) if is_secret else _mask_secret_parts(old)
+            new = (
+                _mask_literal(old)
+                if _is_secret(tokens, number, bracket)
+                else _mask_secret_parts(old)
+            )
             if new != old:
                 yield token, new
         elif kind is TokenType.IDENTIFIER:
@@ -139,17 +134,14 @@ def _masks(text: str, tokens: Sequence[Token]) -> Iterator[tuple[Token, str]]:
 
 
 def _is_secret(tokens: Sequence[Token], number: int, bracket: int | None) -> bool:
-    return (
-        _SECRET_NAME.search(_name_before(tokens, number)) is not None
-        or (bracket is not None and _is_secret_list(tokens, bracket))
-        or _SECRET_NAME.search(_alias_after(tokens, number)) is not None
-    )
+    """Whether the names around a literal show that it is a secret.
 
-
-def _is_secret_list(tokens: Sequence[Token], bracket: int) -> bool:
-    """Whether a bracket contains secret values, or arguments of a cryptographic function."""
-    name = _name_before(tokens, bracket)
-    return bool(_SECRET_NAME.search(name) or _CRYPTO_FUNCTION.search(name))
+    `bracket` is the index of the bracket around the literal. The name before it may be the key of
+    a list of secrets, or a cryptographic function.
+    """
+    list_name = _name_before(tokens, bracket) if bracket is not None else ""
+    names = (_name_before(tokens, number), list_name, _alias_after(tokens, number))
+    return bool(_CRYPTO_FUNCTION.search(list_name)) or any(map(_SECRET_NAME.search, names))
 
 
 def _name_before(tokens: Sequence[Token], number: int) -> str:
@@ -208,7 +200,7 @@ def _mask_text(text: str) -> str:
     return re.sub(r"[^\n]", "*", text)
 
 
-# Statements that later ones may depend on.
+# Later statements may depend on these.
 _DATA_STATEMENTS: Final = (
     exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.MultitableInserts, exp.Alter, exp.Drop,
     exp.Declare, exp.Cache,
@@ -237,7 +229,14 @@ class StoredText:
         """Add a part without its comments; the tokens stay on their lines."""
         omitted = {id(token) for token in self._omitted}
         unparsed = [token for token in self._unparsed if id(token) not in omitted]
-        masked = mask_literals(text, unparsed)
+        masked = replace_tokens(
+            text,
+            (
+                (token, _mask_literal(_text_of(text, token)))
+                for token in unparsed
+                if token.token_type in STRINGS
+            ),
+        )
         self._parts.append("".join(_stored_pieces(masked, tokens, omitted)))
         self._omitted, self._unparsed = [], []
 

@@ -475,9 +475,13 @@ def _match_columns(branches: list[QueryRelation], *, is_by_name: bool) -> list[R
     With `is_by_name`, as in UNION BY NAME, all columns are matched by name.
     """
     first = branches[0]
-    matched_by_position = (
-        0 if is_by_name else min(_count_before_star(branch) for branch in branches)
-    )
+    matched_by_position = 0
+    while not is_by_name and all(
+        matched_by_position < len(branch.items)
+        and isinstance(branch.items[matched_by_position], QueryColumn)
+        for branch in branches
+    ):
+        matched_by_position += 1
     items: list[RelationItem] = []
     for position in range(matched_by_position):
         merged: QueryColumn | None = None
@@ -504,10 +508,3 @@ def _match_columns(branches: list[QueryRelation], *, is_by_name: bool) -> list[R
     ):
         items.append(union)
     return items
-
-
-def _count_before_star(branch: QueryRelation) -> int:
-    for position, item in enumerate(branch.items):
-        if isinstance(item, Star):
-            return position
-    return len(branch.items)

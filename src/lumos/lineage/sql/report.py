@@ -108,7 +108,7 @@ def _stored_script(
     tables: dict[Parts, DatasetReference] = {}
     for parts in sorted({parts for pair in pairs for parts in pair}):
         tables[parts] = _reference(parts, platform, instance)
-        # Edges have names in their original case, the analysis of the stored text has folded ones.
+        # Edges have names in their original case; an analysis of the stored text folds names.
         folded = tuple(str(folding.text(part, quoted=True)) for part in parts)
         tables.setdefault(folded, tables[parts])
     return ReportedScript(

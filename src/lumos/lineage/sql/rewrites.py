@@ -1,4 +1,4 @@
-"""Rewrites statements that the parser does not support into ones that it does."""
+"""Rewrites statements that the parser does not support into equivalent, supported statements."""
 
 from collections.abc import Collection, Sequence
 from itertools import pairwise

@@ -12,11 +12,11 @@ ALL: str = "*"
 
 
 class ColumnEdge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An edge from a column to a column that is derived from it or influenced by it.
+    """An edge from one column to another that is derived from it or influenced by it.
 
-    For a value that is derived, `derivation` is set and `usage` is None. For an influence, `usage`
-    is set, and `to_column` is None if it affects all columns. `to_table` is None for a plain
-    SELECT. The column `*` stands for all columns of a table whose columns are unknown.
+    If the value is derived, `derivation` is set and `usage` is None. If it is only influenced, as
+    by a filter, `usage` is set; `to_column` is then None if all columns are affected. `to_table` is
+    None for a plain SELECT. The column `*` stands for all columns of a table with unknown columns.
     """
 
     from_table: Parts
@@ -45,7 +45,7 @@ class TableWrite(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A table or view that a statement writes; the column `*` stands for unknown columns.
 
     `sources` are the tables that its rows come from, including those read through temporary tables.
-    It `covers_all_columns` if the table has no other columns, as after CREATE TABLE, or INSERT
+    With `covers_all_columns`, the table has no other columns, as after CREATE TABLE, or INSERT
     without a column list.
     """
 

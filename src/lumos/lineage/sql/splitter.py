@@ -186,11 +186,18 @@ class ScriptSplitter:
         if word == "BEGIN":
             self._in_declarations = False
             length = run.skip(1, _AFTER_BEGIN)
-            self._begin_block(tokens[1:length], has_no_body=len(tokens) == 1)
+            # BEGIN without a body, or BEGIN TRANSACTION, opens no block.
+            is_transaction = not _TRANSACTION_KEYWORDS.isdisjoint(map(keyword, tokens[1:length]))
+            if len(tokens) > 1 and not is_transaction:
+                self._open_blocks += 1
+                self.in_routine = True
             return length
         if word == "END":
             length = run.skip(1, _AFTER_END)
-            self._end_block(tokens[1:length])
+            ends_block = all(keyword(each) in ("TRY", "CATCH") for each in tokens[1:length])
+            if ends_block and self._open_blocks:
+                self._open_blocks -= 1
+                self.in_routine = self._open_blocks > 0
             is_label = (
                 length < len(tokens) and keyword(tokens[length]) not in VERBS | _CONTROL_KEYWORDS
             )
@@ -210,18 +217,6 @@ class ScriptSplitter:
             len(tokens) > 2 and tokens[1].token_type is TokenType.COLON and is_name(tokens[0])
         )
         return 2 if is_label and keyword(tokens[2]) in ("LOOP", "BEGIN", "WHILE", "REPEAT") else 0
-
-    def _begin_block(self, following: Sequence[Token], *, has_no_body: bool) -> None:
-        # BEGIN without a body, or BEGIN TRANSACTION, opens no block.
-        if has_no_body or any(keyword(each) in _TRANSACTION_KEYWORDS for each in following):
-            return
-        self._open_blocks += 1
-        self.in_routine = True
-
-    def _end_block(self, following: Sequence[Token]) -> None:
-        if all(keyword(each) in ("TRY", "CATCH") for each in following) and self._open_blocks:
-            self._open_blocks -= 1
-            self.in_routine = self._open_blocks > 0
 
     def _split_loop(self, tokens: Sequence[Token]) -> Iterator[ScriptPart]:
         """Split FOR row IN query LOOP."""

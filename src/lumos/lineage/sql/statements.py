@@ -165,10 +165,6 @@ class EdgeRecorder:
             self.edges[edge] = None
 
 
-def _count_origins(item: RelationItem) -> int:
-    return len(item.origins) + len(item.uses) if isinstance(item, QueryColumn) else 1
-
-
 class StatementReader:
     """Reads statements in order, since each may change the state for the next."""
 
@@ -253,7 +249,12 @@ class StatementReader:
         if written.table in self._context.temporary or written.table[-1][:1] in ("#", "@"):
             self._store_temporary(written)
             return
-        self._context.count_origins(sum(_count_origins(item) for item in written.result.items))
+        self._context.count_origins(
+            sum(
+                len(item.origins) + len(item.uses) if isinstance(item, QueryColumn) else 1
+                for item in written.result.items
+            )
+        )
         relations = list(written.result.self_and_ancestors())
         sources = {each.table for each in relations if each.table is not None}
         self._statement_writes.append(
@@ -352,7 +353,7 @@ class StatementReader:
             self._assign_variables(names, self._context.named_rows[cursor])
 
     def _read_declare(self, node: exp.Expr) -> None:
-        """Assign variables, or define the columns of T-SQL table variables."""
+        """Read DECLARE or SET, which assign variables or define T-SQL's table variables."""
         for each in node.expressions:
             if isinstance(each, exp.DeclareItem):
                 names, value, kind = each.this, each.args.get("default"), each.args.get("kind")
@@ -379,10 +380,10 @@ class StatementReader:
 
     def _register_columns(self, table: Parts, relation: QueryRelation) -> None:
         """Set the columns of a table that the script creates."""
-        names = (
-            None if relation.has_unknown_columns else [column.name for column in relation.columns]
+        is_known = not relation.has_unknown_columns
+        self._context.set_columns(
+            table, [each.name for each in relation.columns] if is_known else None
         )
-        self._context.set_columns(table, names)
 
     def _read_create(self, node: exp.Create) -> str:
         kind = str(node.args.get("kind") or "").upper()
@@ -452,7 +453,8 @@ class StatementReader:
         files = [each for each in node.args.get("files") or () if isinstance(each, exp.Subquery)]
         if isinstance(node.this, exp.Query):
             self._record(None, self._queries.read(node.this, None, {}))
-        elif _is_stage(node.this):
+        elif isinstance(node.this, exp.Table) and isinstance(node.this.this, exp.Var):
+            # The target is a set of files, such as Snowflake's @stage.
             for each in files:
                 self._record(None, self._queries.read(each, None, {}))
         elif node.args.get("kind"):
@@ -492,9 +494,8 @@ class StatementReader:
                 )
                 self._record_write(write, is_view=True)
                 continue
-            if not isinstance(action, exp.AlterRename | exp.SwapTable):
-                continue
-            if not isinstance(node.this, exp.Table):
+            is_rename = isinstance(action, exp.AlterRename | exp.SwapTable)
+            if not is_rename or not isinstance(node.this, exp.Table):
                 continue
             old_name = self._context.table_name(node.this)
             new_name = self._context.table_name(action.this)
@@ -538,11 +539,6 @@ def _is_dynamic(node: exp.Expr) -> bool:
         return node.name.upper() in ("EXECUTE", "EXEC")
     is_call = isinstance(node, exp.Execute) and isinstance(node.this, exp.Subquery)
     return is_call or isinstance(node, exp.ExecuteSql)
-
-
-def _is_stage(node: exp.Expr) -> bool:
-    """Whether a node refers to files, such as Snowflake's @stage."""
-    return isinstance(node, exp.Table) and isinstance(node.this, exp.Var)
 
 
 def _target_of_view(node: exp.Create) -> exp.Table | None:

@@ -85,7 +85,7 @@ def render_template(
 
     if len(text) <= _MAX_LENGTH:
         try:
-            return _Renderer(text, _Values(this, macros)).render()
+            return _Renderer(text, _ExpressionTexts(this, macros)).render()
         except (TemplateSyntaxError, RecursionError, ValueError):
             # Not Jinja, such as the array '{{1,2},{3,4}}', nested too deeply, or a huge number.
             pass
@@ -118,7 +118,7 @@ def _environment(text: str) -> "Environment":
 class _Renderer:
     """Writes the syntax tree of one template as SQL."""
 
-    def __init__(self, text: str, values: "_Values") -> None:
+    def __init__(self, text: str, values: "_ExpressionTexts") -> None:
         environment = _environment(text)
         self._body = environment.parse(text).body
         # The lexer gives the texts of expressions, since the syntax tree has no end positions.
@@ -192,7 +192,7 @@ def _expressions(tokens: Iterable[tuple[int, str, str]]) -> Iterator[tuple[int, 
             pieces.append(value)
 
 
-class _Values:
+class _ExpressionTexts:
     """The texts of expressions, as far as the template and the project's macros define them."""
 
     def __init__(self, this: str | None, macros: Macros) -> None:
@@ -243,7 +243,7 @@ class _Values:
     def _expand(
         self, macro: "nodes.Macro", call: "nodes.Call", bound: Mapping[str, str | None], depth: int
     ) -> str | None:
-        """The text of a macro on one line, so that those of the template stay the same."""
+        """The text of a macro on one line, so that the line numbers of the template stay valid."""
         self._calls_left -= 1
         if self._calls_left < 0 or self._length_left < 0:
             return None
@@ -312,7 +312,7 @@ def _is_incremental(test: "nodes.Node") -> bool:
 
 
 def _is_absent(test: "nodes.Node", bound: Mapping[str, str | None]) -> bool:
-    """Whether a condition asks for an argument of a macro that was not given."""
+    """Whether a condition tests an argument of a macro that the call did not give."""
     from jinja2 import nodes
 
     match test:

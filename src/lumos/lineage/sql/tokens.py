@@ -98,9 +98,10 @@ def _tokenize_complete(text: str, dialect: Dialect) -> list[Token] | None:
 
 
 def _tokenize_code_strings(tokens: list[Token], text: str, dialect: Dialect) -> list[Token]:
-    """Tokenise strings that are code: after keywords such as BEGIN, the tokenizer returns one.
+    """Tokenise strings that are code.
 
-    Such a string contains the text up to the next semicolon.
+    After keywords such as BEGIN, the tokenizer returns the text up to the next semicolon as one
+    string.
     """
     commands = dialect.tokenizer_class.COMMANDS
     # In T-SQL, a statement may follow any keyword without a semicolon.
@@ -169,7 +170,7 @@ def is_name(token: Token) -> bool:
 
 
 class TokenRun:
-    """Consecutive tokens, in which the contents of brackets are skipped by searches."""
+    """Consecutive tokens; searches skip the contents of brackets."""
 
     def __init__(self, tokens: Sequence[Token]) -> None:
         self._tokens = tokens
@@ -382,7 +383,8 @@ def _shape_tokens(tokens: Sequence[Token], *, is_query: bool) -> Iterator[tuple[
 def _normalize_literal(literal: str) -> str:
     """Replace digits of a literal by 1, and words by a.
 
-    The number of digits is kept, except for leading zeros: the type of a number depends on it.
+    The number of digits stays the same, since the type of a number depends on it. So do leading
+    zeros.
     """
     if literal[:1].isdigit():
         digits = literal.lstrip("0.")

@@ -70,7 +70,7 @@ def tables_in(text: str, folding: NameFolding) -> TablesInText:
 
 def _find_names(text: str) -> Iterator[tuple[str, bool | None]]:
     """Yield each name, and whether it is written; None if it may be something else than a table."""
-    # For each open bracket, whether a comma in it separates tables.
+    # For each open bracket, whether a comma inside of it separates tables.
     in_from = [False]
     # Whether the next name is a table that is written (True) or read (False).
     is_write_expected: bool | None = None

@@ -25,7 +25,8 @@ from lumos.model.lineage import Derivation, UseKind
 class WriteResult:
     """The columns that a statement writes to a table.
 
-    `returned_rows` are the rows of RETURNING. It `covers_all_columns` if the table has no others.
+    `returned_rows` are the rows of RETURNING. With `covers_all_columns`, the table has no other
+    columns.
     """
 
     def __init__(
@@ -90,9 +91,10 @@ class WriteReader:
     def match_to_target(
         self, table: Parts, listed: Sequence[str], relation: QueryRelation, *, by_name: bool = False
     ) -> tuple[QueryRelation, bool]:
-        """Rename the columns of a result to those of its target; `listed` is the column list.
+        """Give the columns of a result the names of its target's columns.
 
-        Also returns whether columns were matched by position.
+        `listed` is the column list of the statement. Also returns whether columns were matched by
+        position.
         """
         names = list(listed) or (self._context.known_columns(table) or [])
         if by_name or not names:

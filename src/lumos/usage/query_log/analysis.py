@@ -1,4 +1,4 @@
-"""Analyses what a logged statement reads and writes, from its SQL or from the log itself."""
+"""Finds the tables that a logged statement reads and writes, in its SQL or in fields of the log."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -56,7 +56,7 @@ class TableAccess(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class StatementAnalysis(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The tables that a statement reads and writes; `problem` says why they are incomplete."""
+    """The tables that a statement reads and writes; `problem` is the reason if some are missing."""
 
     digest: bytes
     reads: tuple[TableAccess, ...] = ()
@@ -70,7 +70,10 @@ def analyse_statement(example: StatementExample, *, columns: Columns) -> Stateme
     logged_reads = read_accesses(example.accessed, example.platform)
     written = read_modifications(example.modified, example.platform)
     is_exact = any(access.columns for access in logged_reads)
-    logged_reads = tuple(map(_with_unknown_columns, logged_reads))
+    logged_reads = tuple(
+        each if each.columns else msgspec.structs.replace(each, columns=UNKNOWN_COLUMNS)
+        for each in logged_reads
+    )
     query = _wrapped_query(example.statement)
     if not query:
         return StatementAnalysis(digest=example.digest, reads=logged_reads, edges=written)
@@ -81,13 +84,6 @@ def analyse_statement(example: StatementExample, *, columns: Columns) -> Stateme
         edges=written or parsed.edges,
         problem=None if is_exact or (logged_reads and not parsed.reads) else parsed.problem,
     )
-
-
-def _with_unknown_columns(access: TableAccess) -> TableAccess:
-    """The access, marked as reading unknown columns if it has none."""
-    if access.columns:
-        return access
-    return msgspec.structs.replace(access, columns=UNKNOWN_COLUMNS)
 
 
 def possible_tables(example: StatementExample) -> set[tuple[str, ...]]:
@@ -142,14 +138,10 @@ def _parse(query: str, example: StatementExample, columns: Columns) -> Statement
             for read in script.reads
         ),
         edges=tuple(_complete_edge(edge, example) for edge in lineage.edges),
-        problem=_without_text(errors[0]) if errors else None,
+        # Without excerpts of the statement, which may contain literals.
+        problem=_TOKEN.sub("something else", errors[0].partition(", near ")[0]) if errors else None,
         coverage=script.coverage,
     )
-
-
-def _without_text(reason: str) -> str:
-    """The reason without parts of the statement, which may contain literals."""
-    return _TOKEN.sub("something else", reason.partition(", near ")[0])
 
 
 def _complete_edge(edge: ReportedEdge, example: StatementExample) -> ReportedEdge:

@@ -100,11 +100,14 @@ def _recognise(
         except zlib.error:
             return None
     text = data.decode("utf-8-sig", "replace").lstrip()
+    is_json = text[:1] in ("{", "[")
     log = (
         _json(path, data, size, mapping, compressed=compressed)
-        if text[:1] in ("{", "[")
-        else _delimited(text, mapping) or _server_log(text)
+        if is_json
+        else _delimited(text, mapping)
     )
+    if log is None and not is_json and is_server_log(text):
+        log = _log("server log", RecognisedLayout(layout=POSTGRES_LOG, indexes={}))
     if log is None:
         return None
     return msgspec.structs.replace(log, path=path, size=size, compressed=compressed)
@@ -152,7 +155,7 @@ def _open(path: str, *, compressed: bool, size: int) -> Iterator[BinaryIO]:
 
 
 class _Bounded(io.RawIOBase):
-    """A stream that fails beyond a limit."""
+    """A stream that raises an error if more bytes than a limit are read."""
 
     def __init__(self, stream: BinaryIO | gzip.GzipFile, path: str, limit: int) -> None:
         self._stream = stream
@@ -223,10 +226,10 @@ def _csv_rows(chunk: LogChunk) -> Iterator[LogRowValues]:
     log = chunk.log
     csv.field_size_limit(_MAX_LINE_BYTES)
     indexes = log.recognised.indexes
-    # Index -1: the None that is appended to each row stands for missing fields.
+    # A None is appended to each row; missing fields have its index, -1.
     pick = itemgetter(*(indexes.get(field, -1) for field in FIELDS))
     min_cells = max(indexes.values()) + 1
-    reader = csv.reader(_without_nulls(_lines(chunk)), delimiter=log.delimiter)
+    reader = csv.reader((line.replace("\0", "") for line in _lines(chunk)), delimiter=log.delimiter)
     try:
         for cells in islice(reader, 1 if log.has_header else 0, None):
             if len(cells) < min_cells:
@@ -239,19 +242,9 @@ def _csv_rows(chunk: LogChunk) -> Iterator[LogRowValues]:
         raise UnreadableLog(log.path, f"{problem} in line {reader.line_num:,}") from None
 
 
-def _without_nulls(lines: Iterator[str]) -> Iterator[str]:
-    return (line.replace("\0", "") if "\0" in line else line for line in lines)
-
-
 _UNREADABLE: Final[LogRowValues] = (None,) * len(FIELDS)
 
 # The server's own log
-
-
-def _server_log(text: str) -> LogFile | None:
-    if not is_server_log(text):
-        return None
-    return _log("server log", RecognisedLayout(layout=POSTGRES_LOG, indexes={}))
 
 
 def _server_log_rows(chunk: LogChunk) -> Iterator[LogRowValues]:

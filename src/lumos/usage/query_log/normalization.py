@@ -12,8 +12,8 @@ _BACKSLASHES: Final = frozenset(
 )
 _HASH_COMMENTS: Final = frozenset({"bigquery", "mysql"})
 
-# Each pattern looks back at its first character, which is matched by a common character class: much
-# faster than trying every alternative at every position.
+# Every pattern begins after its first character and looks back at it. One character class matches
+# the first characters of all patterns, which is much faster than trying each pattern everywhere.
 _LINE_COMMENT: Final = r"(?<=-)-[^\n]*"
 _HASH_COMMENT: Final = r"(?<=\#)[^\n]*"
 _BLOCK_COMMENT: Final = r"(?<=/)\*(?:.*?\*/|.*)"
@@ -58,6 +58,7 @@ def without_literals(text: str, dialect: str | None = None) -> str:
 
 @cache
 def _literal_replacer(dialect: str | None) -> Callable[[str], str]:
+    """A function that replaces literals by question marks and removes comments."""
     double_is_text = dialect in _TEXT_IN_DOUBLE_QUOTES
     literals = [_ESCAPED_TEXT if dialect in _BACKSLASHES else _TEXT, _NUMBER, _DOLLAR_TEXT]
     # Quoted names are matched so that nothing inside them is taken for a literal.
@@ -77,15 +78,14 @@ def _literal_replacer(dialect: str | None) -> Callable[[str], str]:
         re.DOTALL,
     )
 
-    def replaced(match: re.Match[str]) -> str:
+    def replacement(match: re.Match[str]) -> str:
         if match["comment"] is not None:
             return " "
         return "?" if match["name"] is None else match[0]
 
-    def replacing(text: str) -> str:
-        for mark in marks:
-            if mark in text:
-                return pattern.sub(replaced, text)
+    def replace_literals(text: str) -> str:
+        if any(mark in text for mark in marks):
+            return pattern.sub(replacement, text)
         return simple.sub("?", text)
 
-    return replacing
+    return replace_literals

@@ -1,4 +1,4 @@
-"""Reads the statements of a log and identifies equal ones by digest."""
+"""Reads the statements of a log; statements that differ only in literals have the same digest."""
 
 import hashlib
 import re
