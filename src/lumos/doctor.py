@@ -54,9 +54,9 @@ def examine(
     settings: Settings, database: Callable[[], Database], progress: Callable[[str], None]
 ) -> DoctorReport:
     """Check everything that a scan needs; a failed check does not stop the others."""
-    checks = [_python()]
+    version = f"Lumos {__version__} on Python {platform.python_version()} ({sys.executable})"
     java = _java()
-    checks.append(java)
+    checks = [Check(name="python", status="ok", found=version), java]
     progress("Checking the store")
     checks.append(_store(database))
     progress("Checking the sources")
@@ -69,11 +69,6 @@ def examine(
         checks.extend(_spark(settings))
     healthy = all(check.status != "failed" for check in checks)
     return DoctorReport(healthy=healthy, checks=tuple(checks))
-
-
-def _python() -> Check:
-    found = f"Lumos {__version__} on Python {platform.python_version()} ({sys.executable})"
-    return Check(name="python", status="ok", found=found)
 
 
 def _java() -> Check:
@@ -161,9 +156,10 @@ def platform_checks(settings: Settings) -> Iterator[Check]:
     for name in others:
         if name not in (LOCAL, platform_kind(settings.platform)):
             check = _platform(settings, name)
-            # Nothing is written to these catalogs unless they are named.
-            unused: Status = "warning" if check.status == "failed" else check.status
-            yield msgspec.structs.replace(check, status=unused)
+            if check.status == "failed":
+                # Lumos does not publish to these catalogs, so a failure is only a warning.
+                check = msgspec.structs.replace(check, status="warning")
+            yield check
 
 
 def _platform(settings: Settings, platform: str) -> Check:
@@ -182,15 +178,16 @@ def _platform(settings: Settings, platform: str) -> Check:
 def _catalog(catalog: Platform) -> str:
     """Describe a catalog that has responded."""
     # Only some catalogs have an address or a file.
-    found: object = catalog
-    if isinstance(found, Connects):
+    adapter: object = catalog
+    if isinstance(adapter, Connects):
         try:
-            return found.check()
+            return adapter.check()
         finally:
-            found.close()
-    if isinstance(found, StoredInFile):
-        found.check_writable()
-        return f"{found.path}, writable" if found.path.exists() else f"{found.path} will be created"
+            adapter.close()
+    if isinstance(adapter, StoredInFile):
+        adapter.check_writable()
+        path = adapter.path
+        return f"{path}, writable" if path.exists() else f"{path} will be created"
     return "installed"
 
 

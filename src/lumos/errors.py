@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 FAILED = 1
 MISUSED = 2
 _UNAUTHORIZED = 401
-# More names than these are neither listed nor compared.
+# The maximum number of known names that a message lists, and that are compared with a name.
 _MAX_LISTED: Final = 20
 _MAX_COMPARED: Final = 20_000
 _MIN_PART_LENGTH: Final = 3
@@ -36,9 +36,9 @@ class UnknownName(MisuseError):
         self.what = what
         self.name = name
         self.known = sorted(known)
-        some = ", ".join(self.known[:_MAX_LISTED])
+        names = ", ".join(self.known[:_MAX_LISTED])
         more = f" and {rest:,} more" if (rest := len(self.known) - _MAX_LISTED) > 0 else ""
-        listing = f" {listed}: {some}{more}." if self.known else ""
+        listing = f" {listed}: {names}{more}." if self.known else ""
         step = f" {next}" if next else ""
         nearest = did_you_mean(name, self.known)
         super().__init__(f"No {what} named '{name}'.{listing}{nearest}{step}")
@@ -135,9 +135,10 @@ class CatalogTooOld(CatalogUnavailable):
 
 
 def nearest(name: str, known: Iterable[str], *, limit: int = 1) -> list[str]:
-    """The known names most like a name, the nearest first: by all of it, or by their last part.
+    """Return the known names that are most similar to a name, the most similar first.
 
-    Where none is alike, those that contain it.
+    Compares whole names, then the last parts of names. If none is similar, returns the names that
+    contain the last part.
     """
     folded = name.casefold()
     last = _last_part(folded)
@@ -145,26 +146,26 @@ def nearest(name: str, known: Iterable[str], *, limit: int = 1) -> list[str]:
     for each in islice(known, _MAX_COMPARED):
         by_spelling.setdefault(each.casefold(), each)
         by_spelling.setdefault(_last_part(each.casefold()), each)
-    alike = difflib.get_close_matches(folded, by_spelling, n=limit, cutoff=0.6)
-    if not alike:
-        alike = difflib.get_close_matches(last, by_spelling, n=limit, cutoff=0.6)
-    if not alike and len(last) >= _MIN_PART_LENGTH:
-        alike = sorted((each for each in by_spelling if last in each), key=len)
-    return list(dict.fromkeys(by_spelling[each] for each in alike))[:limit]
+    similar = difflib.get_close_matches(folded, by_spelling, n=limit, cutoff=0.6)
+    if not similar:
+        similar = difflib.get_close_matches(last, by_spelling, n=limit, cutoff=0.6)
+    if not similar and len(last) >= _MIN_PART_LENGTH:
+        similar = sorted((each for each in by_spelling if last in each), key=len)
+    return list(dict.fromkeys(by_spelling[each] for each in similar))[:limit]
 
 
 def _last_part(name: str) -> str:
-    """`city` of address.city, `orders` of sales/orders."""
+    """The part after the last dot or slash: `city` for `address.city`."""
     return re.split(r"[./]", name.rstrip("./"))[-1] or name
 
 
 def did_you_mean(name: str, known: Iterable[str], *, limit: int = 1) -> str:
-    """The nearest known names as a question, or nothing."""
+    """Return ` Did you mean 'x'?` with the most similar known names, or an empty text."""
     names = nearest(name, known, limit=limit)
     return f" {question(names)}" if names else ""
 
 
 def question(names: Iterable[str]) -> str:
-    """Some names, as what may be meant."""
+    """Ask whether the user meant one of the names."""
     quoted = " or ".join(f"'{each}'" for each in names)
     return f"Did you mean {quoted}?"

@@ -59,9 +59,9 @@ if TYPE_CHECKING:
 class Features:
     """The features of Lumos for one configuration; each is created when it is first used.
 
-    `load` reads the settings, from another text of the configuration file if one is given.
-    `environment` are the variables of the process, such as those of a CI system, and `overrides`
-    the settings that replace those of the file; both are passed on to processes that run jobs.
+    `load` reads the settings; its argument replaces the text of the configuration file.
+    `environment` contains the environment variables of the process. `overrides` are settings that
+    replace those of the file. Processes that run jobs get both.
     """
 
     def __init__(
@@ -220,7 +220,7 @@ class Features:
 
     @cached_property
     def hints(self) -> "Hints":
-        """Hints which files form a dataset, to override the automatic grouping."""
+        """Hints on which files form a dataset, which override the automatic grouping."""
         from lumos.discovery.hints.service import Hints
 
         return Hints(
@@ -359,7 +359,7 @@ class Features:
 
     @cached_property
     def schedules(self) -> "Schedules":
-        """Schedules: when which jobs are due."""
+        """Schedules of jobs."""
         from lumos.jobs.schedules import Schedules
 
         return Schedules(self.jobs, store=self._store.open, make_store=self._store.create)
@@ -405,7 +405,7 @@ class Features:
         return self._store.create()
 
     def _workspace(self, path: Path) -> "Features":
-        """The features on a temporary store, which publishes and notifies nobody."""
+        """Features on a temporary store, without publishing and without notifications."""
         settings = msgspec.structs.replace(
             self.settings,
             platform=LOCAL,
@@ -434,7 +434,7 @@ class Features:
         )
 
     def _publish_written(self, urns: Sequence[str]) -> None:
-        """Update the readable copies of schemas and the catalog after committed changes."""
+        """After committed changes, update the schema files next to the store, and the catalog."""
         if urns:
             mirror_schemas(self._store.open(), urns, storage=self.settings.storage)
             self._publisher.publish()
@@ -448,7 +448,7 @@ class Features:
         self.settings = settings
 
     def _listeners(self) -> Iterator[Listener]:
-        """What is called for every change of the store."""
+        """The listeners that are called for every change in the store."""
         if self.settings.switches.is_on("lineage"):
             yield BlastRadiusTracker()
         yield self._handlers

@@ -43,7 +43,7 @@ class UnknownField(MisuseError):
 
 
 class ColumnName(NamedTuple):
-    """A column of a dataset; the dataset as a whole without one."""
+    """A column of a dataset, or the whole dataset if `column` is None."""
 
     urn: str
     column: str | None

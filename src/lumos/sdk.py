@@ -121,8 +121,8 @@ class Lumos(Features):
 
         Changes are recorded, passed to `on_event` and the handlers of `on_change`, and sent as
         notifications. `interval` overrides the polling intervals of all sources. `begun` is called
-        with each source and its interval, `started` whenever Spark was started, which replaces
-        the handler of SIGINT.
+        with each source and its interval. `started` is called after each start of Spark, which
+        replaces the handler of SIGINT.
         """
         self._require("auto_detection")
         return self._discovery.watch(
@@ -141,8 +141,8 @@ class Lumos(Features):
     def setup_events(self, address: str, *, dry_run: bool = False) -> "EventSetupReport":
         """Let an S3 bucket or prefix, or a PostgreSQL database, send events. Can be repeated.
 
-        Creates a queue and a notification of the bucket, whose other notifications are kept, or
-        an event trigger of the database.
+        Creates a queue and a notification of the bucket, or an event trigger of the database.
+        Other notifications of the bucket are kept.
         """
         return self._discovery.setup_events(address, dry_run=dry_run)
 
@@ -221,7 +221,7 @@ class Lumos(Features):
         return self.datasets.data_platforms()
 
     def display_names(self, urns: Collection[str]) -> dict[str, str]:
-        """Short names of datasets; ends of paths where several datasets share a name."""
+        """Short names of datasets; if several datasets share a name, the ends of their paths."""
         return self.datasets.display_names(urns)
 
     def show(self, urn: str, *, catalog: str | None = None) -> ShowReport:
@@ -287,7 +287,7 @@ class Lumos(Features):
     def latest_changes(self, after: int | None = None) -> LatestChanges:
         """The changes recorded after a position, oldest first; without one, only the position.
 
-        For followers of the change log: call it again with the position of the last answer.
+        To follow the change log, call it again with the position of the last answer.
         """
         self._require("schema_tracking")
         return self._changes.latest(after)
@@ -349,8 +349,8 @@ class Lumos(Features):
     ) -> "WorkerReport":
         """Run jobs until `stop` is set, or with `once` until none is ready.
 
-        Jobs that are running then are finished, unless `abort` is set: they are stopped and given
-        back. `on_outcome` is called after each attempt.
+        Jobs that are running then are finished. If `abort` is set, they are stopped and returned
+        to the queue. `on_outcome` is called after each attempt.
         """
         return self.jobs.work(
             once=once, concurrency=concurrency, stop=stop, abort=abort, on_outcome=on_outcome

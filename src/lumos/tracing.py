@@ -19,7 +19,7 @@ from lumos.version import __version__
 
 SpanKind = Literal["internal", "server", "client", "consumer"]
 AttributeValue = str | int | float | bool
-_NOTHING: Final[Mapping[str, AttributeValue]] = MappingProxyType({})
+_NO_ATTRIBUTES: Final[Mapping[str, AttributeValue]] = MappingProxyType({})
 _ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 _EXPORT_SECONDS: Final = 5
 _log = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ class TraceSpan:
 
     @property
     def trace_id(self) -> str:
-        """The id of the trace as 32 hexadecimal digits, or nothing."""
+        """The id of the trace as 32 hexadecimal digits; empty without a tracer."""
         if self._recorded is None:
             return ""
         context = self._recorded.get_span_context()
@@ -51,7 +51,7 @@ class TraceSpan:
             self._recorded.set_attributes(attributes)
 
     def fail(self, reason: str) -> None:
-        """Mark the work of the span as failed, for a reason of few kinds."""
+        """Mark the span as failed; `reason` is a category, such as the type of an exception."""
         if self._recorded is not None:
             from opentelemetry.trace import Status, StatusCode
 
@@ -61,7 +61,7 @@ class TraceSpan:
 @contextmanager
 def span(
     name: str,
-    attributes: Mapping[str, AttributeValue] = _NOTHING,
+    attributes: Mapping[str, AttributeValue] = _NO_ATTRIBUTES,
     *,
     kind: SpanKind = "internal",
     parent: Mapping[str, str] | None = None,
@@ -69,10 +69,15 @@ def span(
 ) -> Iterator[TraceSpan]:
     """Trace the block; `parent` are headers of the caller, such as `traceparent`.
 
-    `is_part` traces only inside of another span: polling for work should not fill a collector.
+    With `is_part`, the block is only traced inside another span: polling for work should not fill
+    a collector.
     """
     trace = sys.modules.get("opentelemetry.trace")
-    if trace is None or _IS_SUPPRESSED.get() or (is_part and not _is_traced(trace)):
+    if (
+        trace is None
+        or _IS_SUPPRESSED.get()
+        or (is_part and not trace.get_current_span().is_recording())
+    ):
         yield TraceSpan()
         return
     from opentelemetry import propagate
@@ -82,7 +87,7 @@ def span(
         context=None if parent is None else propagate.extract(parent),
         kind=trace.SpanKind[kind.upper()],
         attributes=attributes,
-        # Messages of errors may quote what a user wrote.
+        # Error messages may quote input of users.
         record_exception=False,
         set_status_on_exception=False,
     ) as recorded:
@@ -96,7 +101,7 @@ def span(
 
 @contextmanager
 def untraced() -> Iterator[None]:
-    """Trace nothing in the block, such as what a worker repeats every few seconds."""
+    """Do not trace the block; for work that repeats every few seconds."""
     token = _IS_SUPPRESSED.set(True)
     try:
         yield
@@ -140,12 +145,8 @@ def start_tracing(process: str, environment: Mapping[str, str]) -> Callable[[], 
     provider = TracerProvider(resource=Resource.create(facts))
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(timeout=_EXPORT_SECONDS)))
     trace.set_tracer_provider(provider)
-    return lambda: _flush(provider)
 
+    def flush() -> None:
+        provider.force_flush(_EXPORT_SECONDS * 1000)
 
-def _flush(provider: Any) -> None:
-    provider.force_flush(_EXPORT_SECONDS * 1000)
-
-
-def _is_traced(trace: Any) -> bool:
-    return bool(trace.get_current_span().is_recording())
+    return flush

@@ -284,9 +284,9 @@ def test_the_command_tells_what_was_scanned_and_told(
 
 def test_more_refusals_than_are_shown_are_counted(capfd: pytest.CaptureFixture[str]) -> None:
     from lumos.catalogs.reports import PublishReport, RefusedPublish
-    from lumos.cli.names import Names
     from lumos.cli.screen import stdout
     from lumos.cli.sync import _print_published
+    from lumos.cli.text import Names
 
     refused = tuple(RefusedPublish(kind="dataset", key=str(n), problem="no") for n in range(25))
     report = PublishReport(platform="busy:x", kind="busy", refused=refused)

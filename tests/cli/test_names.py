@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lumos import Lumos
-from lumos.cli.names import Names
+from lumos.cli.text import Names
 from lumos.store import Database, KnownDataset, Store
 
 AT = datetime(2024, 3, 1, tzinfo=UTC)

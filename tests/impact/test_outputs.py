@@ -7,7 +7,7 @@ import pytest
 
 from lumos import Lumos
 from lumos.cli.impact_text import plain_text
-from lumos.cli.names import Names
+from lumos.cli.text import Names
 from lumos.impact.markdown import escape, markdown
 from lumos.impact.picture import add_impact, merge_pictures
 from lumos.impact.reports import (

@@ -48,14 +48,12 @@ def attribute(
     for key in keys:
         if key not in values or key in claimed:
             continue
-        from_source = is_scanned if key.path else _value(reported, key) == values[key]
+        from_source = is_scanned
+        if not key.path:
+            from_source = key in reported and reported[key].value == values[key]
         annotations_by_key = after.setdefault(DATA_SOURCE if from_source else IMPORT, {})
         annotations_by_key[key] = Annotation(value=values[key])
     return dict(after)
-
-
-def _value(annotations: AnnotationMap, key: AnnotationKey) -> str | None:
-    return annotations[key].value if key in annotations else None
 
 
 def refresh_source_annotations(

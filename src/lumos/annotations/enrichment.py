@@ -20,8 +20,7 @@ from lumos.annotations.owner_names import parse_owner
 from lumos.annotations.owners import owner_type
 from lumos.annotations.reporters import apply_report
 from lumos.annotations.reports import AnnotationReport
-from lumos.annotations.rules import check_editable_properties, owner_key
-from lumos.annotations.schedules import parse_schedule
+from lumos.annotations.rules import LABELS, check_editable_properties, owner_key
 from lumos.annotations.writer import AnnotationWriter
 from lumos.config import Settings
 from lumos.config.enrichment import (
@@ -36,6 +35,7 @@ from lumos.config.yaml_tree import ConfigProblem, ConfigurationError
 from lumos.errors import MisuseError
 from lumos.model.annotation import FILE, AnnotationKey, Slot
 from lumos.model.catalog import GlossaryTerm, Group, User
+from lumos.model.cron import parse_schedule
 from lumos.model.dataset import Dataset, Owner
 from lumos.model.dataset_pattern import DatasetPattern
 from lumos.model.json_codec import to_json
@@ -44,11 +44,6 @@ from lumos.schemas.changes import last_split
 from lumos.store import KnownDataset, Store
 
 _ACTION: Final = "enrich"
-_LABELS: Final[tuple[tuple[Slot, str], ...]] = (
-    ("tag", "tags"),
-    ("term", "terms"),
-    ("compliance", "compliance"),
-)
 _TERM_SLOTS: Final[tuple[Slot, ...]] = ("term",)
 _BATCH_SIZE: Final = 200
 
@@ -351,7 +346,7 @@ class _DatasetEntries:
 def _labels_and_properties(
     path: str, entry: DatasetEntry | FieldEntry
 ) -> Iterator[tuple[AnnotationKey, str]]:
-    for slot, name in _LABELS:
+    for slot, name in LABELS.items():
         for label in getattr(entry, name):
             yield AnnotationKey(path, slot, label), ""
     for name, text in entry.properties.items():

@@ -120,16 +120,17 @@ class Owners:
         urns = [each.urn for each in find_datasets(self._writer.store, dataset)]
         type = owner_type(type)
         kind = self._kind_of_assigned(owner, dataset) if remove else self._kind(owner)
-        target = Owner(name=owner, kind=kind, type=type)
-        value = None if remove else ""
+        new_owner = Owner(name=owner, kind=kind, type=type)
 
-        def edit(each: Dataset, _own: AnnotationMap) -> AnnotationChanges:
+        def edit(dataset: Dataset, _own: AnnotationMap) -> AnnotationChanges:
             if not remove:
-                return {AnnotationKey("", "owner", owner_key(target)): value}
+                return {AnnotationKey("", "owner", owner_key(new_owner)): ""}
             # The data source may have reported the owner with another kind.
-            owners = each.ownership.owners if each.ownership else ()
-            same = [one for one in owners if (one.name, one.type) == (owner, target.type)]
-            return {AnnotationKey("", "owner", owner_key(one)): value for one in same}
+            return {
+                AnnotationKey("", "owner", owner_key(each)): None
+                for each in (dataset.ownership.owners if dataset.ownership else ())
+                if (each.name, each.type) == (owner, type)
+            }
 
         return self._writer.write(
             urns,
@@ -164,15 +165,7 @@ class Owners:
                 )
             ),
             owned=tuple(
-                OwnedDataset(
-                    urn=each.urn,
-                    name=each.name,
-                    owners=tuple(
-                        {"name": owner.name, "kind": owner.kind, "type": owner.type}
-                        for owner in owners_of[each.urn]
-                    ),
-                )
-                for each in listed
+                _owned_dataset(each.urn, each.name, owners_of[each.urn]) for each in listed
             ),
         )
 
@@ -191,17 +184,9 @@ class Owners:
         return OwnerShowReport(
             owner=known[name],
             owned=tuple(
-                OwnedDataset(
-                    urn=urn,
-                    name=live.get(urn) or name_in(urn),
-                    owners=tuple(
-                        {"name": owner.name, "kind": owner.kind, "type": owner.type}
-                        for owner in owners
-                        if owner.name == name
-                    ),
-                )
+                _owned_dataset(urn, live.get(urn) or name_in(urn), own_entries)
                 for urn, owners in ownership.items()
-                if any(owner.name == name for owner in owners)
+                if (own_entries := [owner for owner in owners if owner.name == name])
             ),
         )
 
@@ -242,7 +227,8 @@ class Owners:
             return "group"
         if name in users:
             return "user"
-        reported = {each for some in self._writer.store.lineage.owners().values() for each in some}
+        owners_by_table = self._writer.store.lineage.owners()
+        reported = {owner for owners in owners_by_table.values() for owner in owners}
         if name not in reported:
             raise UnknownOwner(name, [*users, *groups, *reported])
         kind = self._writer.owner_rules.kind(name)
@@ -255,7 +241,9 @@ class Owners:
         """Whether an owner to remove is a user or a group; fails if no dataset has this owner."""
         if name in self._items.all(Group):
             return "group"
-        users, assigned = self._items.all(User), self._assigned_names()
+        ownership = self._writer.store.aspects("ownership").values()
+        users = self._items.all(User)
+        assigned = {owner.name for each in ownership for owner in each.owners}
         if name in users or name in assigned:
             return "user"
         nearest = did_you_mean(name, [*users, *self._items.all(Group), *assigned])
@@ -274,11 +262,6 @@ class Owners:
             for urn, names in reported.items()
             if urn not in stored
         }
-
-    def _assigned_names(self) -> set[str]:
-        """The names of all owners of datasets."""
-        ownership = self._writer.store.aspects("ownership").values()
-        return {owner.name for each in ownership for owner in each.owners}
 
     def _owner_reports(
         self, owned: Iterable[Sequence[Owner]], *, include_unused: bool
@@ -302,6 +285,11 @@ class Owners:
                 members=item.members if isinstance(item, Group) else (),
                 datasets=dict(sorted(counts.get((kind, name), Counter()).items())),
             )
+
+
+def _owned_dataset(urn: str, name: str, owners: Iterable[Owner]) -> OwnedDataset:
+    entries = ({"name": each.name, "kind": each.kind, "type": each.type} for each in owners)
+    return OwnedDataset(urn=urn, name=name, owners=tuple(entries))
 
 
 def owner_type(text: str) -> str:

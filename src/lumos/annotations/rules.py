@@ -40,7 +40,8 @@ from lumos.model.types import quoted_name
 _RANK_OF_TOOLS: Final = 1
 _RANKS: Final = {USER: 0, IMPORT: 0, DATA_SOURCE: 2, INFERRED: 3}
 DOC_SLOTS: Final[tuple[Slot, ...]] = ("description", "business_context", "domain")
-_LABELS: Final[Mapping[Slot, str]] = {"tag": "tags", "term": "terms", "compliance": "compliance"}
+# The slots of labels, and the attributes of datasets and fields that contain them.
+LABELS: Final[Mapping[Slot, str]] = {"tag": "tags", "term": "terms", "compliance": "compliance"}
 # Properties `<platform>.comment` and `<platform>.owner` contain the last report of the source.
 COMMENT_PROPERTY: Final = "comment"
 OWNER_PROPERTY: Final = "owner"
@@ -84,7 +85,7 @@ def owner_key(owner: Owner) -> str:
 
 
 def owner_from_key(name: str) -> Owner:
-    """The owner with such a key."""
+    """Parse the name that `owner_key` returns."""
     type, kind, owner = name.split(":", 2)
     return Owner(name=owner, kind="group" if kind == "group" else "user", type=type)
 
@@ -95,42 +96,38 @@ def owner_from_key(name: str) -> Owner:
 def annotations_of(dataset: Dataset) -> dict[AnnotationKey, str]:
     """The current values of a dataset and its fields, by key."""
     documentation, governance = dataset.documentation, dataset.governance
-    found: dict[AnnotationKey, str] = {}
+    values: dict[AnnotationKey, str] = {}
     for slot in DOC_SLOTS:
         if (text := getattr(documentation, slot, None)) is not None:
-            found[AnnotationKey("", slot)] = text
+            values[AnnotationKey("", slot)] = text
     for owner in dataset.ownership.owners if dataset.ownership else ():
-        found[AnnotationKey("", "owner", owner_key(owner))] = ""
-    for slot, labels in _LABELS.items():
-        found |= {AnnotationKey("", slot, name): "" for name in getattr(governance, labels, ())}
+        values[AnnotationKey("", "owner", owner_key(owner))] = ""
+    for slot, labels in LABELS.items():
+        values |= {AnnotationKey("", slot, name): "" for name in getattr(governance, labels, ())}
     for name, text in (dataset.properties or {}).items():
-        found[AnnotationKey("", "property", name)] = text
+        values[AnnotationKey("", "property", name)] = text
     if dataset.schedule is not None:
-        found[AnnotationKey("", "schedule")] = to_json(dataset.schedule).decode()
-    return found if dataset.schema is None else found | field_annotations(dataset.schema)
+        values[AnnotationKey("", "schedule")] = to_json(dataset.schedule).decode()
+    return values if dataset.schema is None else values | field_annotations(dataset.schema)
 
 
 def field_annotations(schema: Schema) -> dict[AnnotationKey, str]:
     """The current values of the fields of a schema, by key."""
-    found: dict[AnnotationKey, str] = {}
+    values: dict[AnnotationKey, str] = {}
     for field in schema.fields:
-        _collect(found, field, quoted_name(field.name))
+        _add_field(values, field, quoted_name(field.name))
         for nested in field.nested:
-            _collect(found, nested, nested.path)
-    return found
+            _add_field(values, nested, nested.path)
+    return values
 
 
-def _collect(found: dict[AnnotationKey, str], field: Field | NestedField, path: str) -> None:
+def _add_field(values: dict[AnnotationKey, str], field: Field | NestedField, path: str) -> None:
     if field.description:
-        found[AnnotationKey(path, "description")] = field.description
-    for name in field.tags:
-        found[AnnotationKey(path, "tag", name)] = ""
-    for name in field.terms:
-        found[AnnotationKey(path, "term", name)] = ""
-    for name in field.compliance:
-        found[AnnotationKey(path, "compliance", name)] = ""
+        values[AnnotationKey(path, "description")] = field.description
+    for slot, labels in LABELS.items():
+        values |= {AnnotationKey(path, slot, name): "" for name in getattr(field, labels)}
     for name, text in field.properties.items():
-        found[AnnotationKey(path, "property", name)] = text
+        values[AnnotationKey(path, "property", name)] = text
 
 
 def keys_of_missing_fields(
@@ -315,7 +312,7 @@ def _changed_labels(
 ) -> dict[str, tuple[str, ...]]:
     """The tags, terms and compliance labels of a dataset or a field that change."""
     labels: dict[str, tuple[str, ...]] = {}
-    for slot, name in _LABELS.items():
+    for slot, name in LABELS.items():
         label_changes = {key.name: value for key, value in changes.items() if key.slot == slot}
         if label_changes:
             labels[name] = _update_members(getattr(holder, name), label_changes)

@@ -20,12 +20,12 @@ from lumos.annotations.reports import (
     TermReport,
 )
 from lumos.annotations.rules import DOC_SLOTS, check_editable_properties, keys_of_missing_fields
-from lumos.annotations.schedules import parse_schedule
 from lumos.annotations.writer import RETRACT, AnnotationChanges, AnnotationWriter, Retraction
 from lumos.config import Settings
 from lumos.errors import MisuseError, UnknownName, did_you_mean
 from lumos.model.annotation import AnnotationKey, AnnotationMap, Slot
 from lumos.model.catalog import GlossaryTerm
+from lumos.model.cron import parse_schedule
 from lumos.model.dataset import Dataset
 from lumos.model.json_codec import to_json
 from lumos.model.schema import Schema
@@ -142,7 +142,9 @@ class LabelEditor(AnnotationEditor):
         dry_run: bool = False,
     ) -> AnnotationReport:
         """Add labels to datasets, or to some of their fields."""
-        values: AnnotationValues = {(self._slot, name): "" for name in _check(names, self._noun)}
+        values: AnnotationValues = {
+            (self._slot, name): "" for name in _distinct_names(names, self._noun)
+        }
         return self._edit("add", dataset, values, fields=fields, dry_run=dry_run)
 
     def remove(
@@ -156,7 +158,7 @@ class LabelEditor(AnnotationEditor):
         """Remove labels of any author; with `mine`, only retract labels that users added."""
         new_value = RETRACT if mine else None
         values: AnnotationValues = {
-            (self._slot, name): new_value for name in _check(names, self._noun)
+            (self._slot, name): new_value for name in _distinct_names(names, self._noun)
         }
         return self._edit("remove", dataset, values, fields=fields, dry_run=dry_run)
 
@@ -235,7 +237,7 @@ class PropertyEditor(AnnotationEditor):
         dry_run: bool = False,
     ) -> AnnotationReport:
         """Set properties of datasets, or of some of their fields."""
-        names = _check(tuple(properties), self._noun)
+        names = _distinct_names(tuple(properties), self._noun)
         return self._write(
             "set", dataset, {name: properties[name] for name in names}, fields, dry_run
         )
@@ -249,7 +251,7 @@ class PropertyEditor(AnnotationEditor):
         dry_run: bool = False,
     ) -> AnnotationReport:
         """Remove properties."""
-        values = dict.fromkeys(_check(names, self._noun), RETRACT if mine else None)
+        values = dict.fromkeys(_distinct_names(names, self._noun), RETRACT if mine else None)
         return self._write("remove", dataset, values, fields, dry_run)
 
     def _write(
@@ -283,7 +285,7 @@ class ScheduleEditor(AnnotationEditor):
         lag: str | timedelta = timedelta(),
         dry_run: bool = False,
     ) -> AnnotationReport:
-        """Writes when the runs of datasets start, and how long after that their data is there."""
+        """Set when the runs of datasets start, and how long after that their data is available."""
         schedule = parse_schedule(cron, timezone=timezone, lag=lag)
         values: AnnotationValues = {("schedule", ""): to_json(schedule).decode()}
         return self._edit("set", dataset, values, fields=(), dry_run=dry_run)
@@ -291,7 +293,7 @@ class ScheduleEditor(AnnotationEditor):
     def remove(
         self, dataset: str, *, mine: bool = False, dry_run: bool = False
     ) -> AnnotationReport:
-        """Removes the schedule of datasets; `mine` only retracts those that people set."""
+        """Remove the schedule of datasets; with `mine`, only retract schedules that users set."""
         values: AnnotationValues = {("schedule", ""): RETRACT if mine else None}
         return self._edit("remove", dataset, values, fields=(), dry_run=dry_run)
 
@@ -314,7 +316,7 @@ class TermEditor(LabelEditor):
         with self._writer.batch_publishing():
             report = super().set(dataset, *names, fields=fields, dry_run=dry_run)
             known = self._items.all(GlossaryTerm)
-            new = self._items.new_terms(_check(names, self._noun))
+            new = self._items.new_terms(_distinct_names(names, self._noun))
             if not new:
                 return report
             labels = map(label_of, new) if dry_run else self._items.put(new, action="term define")
@@ -338,7 +340,7 @@ class TermEditor(LabelEditor):
         owners: Sequence[str] | None = None,
     ) -> TermReport:
         """Define a term; values that are not given do not change."""
-        (name,) = _check((name,), self._noun)
+        (name,) = _distinct_names((name,), self._noun)
         known = self._items.all(GlossaryTerm)
         for other in (*filter(None, (parent,)), *(related or ())):
             if other not in known:
@@ -399,7 +401,7 @@ def _check_parents(term: GlossaryTerm, known: Mapping[str, GlossaryTerm]) -> Non
         ancestor = known[ancestor].parent if ancestor in known else None
 
 
-def _check(names: Sequence[str], noun: str) -> list[str]:
+def _distinct_names(names: Sequence[str], noun: str) -> list[str]:
     """The distinct names, stripped; fails if there are none or one is empty."""
     stripped = [name.strip() for name in names]
     if not stripped or not all(stripped):

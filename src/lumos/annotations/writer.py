@@ -43,7 +43,7 @@ from lumos.store.transaction import current_user
 
 _BATCH_SIZE: Final = 50
 _MAX_PHRASES: Final = 5
-# The most datasets of one edit whose values the audit log holds.
+# The audit log contains the values of at most this many datasets per edit.
 _MAX_AUDITED: Final = 100
 _NOUNS: Final[Mapping[Slot, str]] = {
     "description": "description",
@@ -237,7 +237,7 @@ class _EditRun:
         self._matched = 0
         self._datasets: list[AnnotatedDataset] = []
         self._overruled: list[OverruledAnnotation] = []
-        # For the audit log: the values by dataset and annotation, of the first datasets.
+        # Values for the audit log, by dataset and annotation.
         self.before: dict[str, dict[str, str | None]] = {}
         self.after: dict[str, dict[str, str | None]] = {}
 

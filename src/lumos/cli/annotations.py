@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from lumos.cli.names import Names
 from lumos.cli.screen import Table, stdout
-from lumos.cli.text import print_line, print_remark
+from lumos.cli.text import Names, print_line, print_remark
 from lumos.errors import MisuseError, question
 from lumos.rendering.text import few, plural, shorten
 
@@ -42,10 +41,10 @@ Mine = Annotated[
 
 
 @contextmanager
-def dataset_first(
+def suggest_dataset_first(
     lumos: "Lumos", command: str, dataset: str, arguments: Sequence[str]
 ) -> Iterator[None]:
-    """If no dataset is found because it is not the first argument, suggest the right order."""
+    """If another argument than the first one is the dataset, suggest the right order."""
     from lumos.names import NoMatchingDataset
     from lumos.store.errors import UnknownDataset
 

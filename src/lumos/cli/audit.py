@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lumos.cli.names import Names
 from lumos.cli.options import CommonOptions, argument, limit_option, with_options
 from lumos.cli.screen import Table, stdout
-from lumos.cli.text import print_line, print_problem
+from lumos.cli.text import Names, print_line, print_problem
 from lumos.rendering.text import format_time, plural
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from lumos.cli.names import Names
 from lumos.cli.options import (
     BREAKING,
     CommonOptions,
@@ -19,7 +18,7 @@ from lumos.cli.options import (
 from lumos.cli.schema import ExitCode
 from lumos.cli.schema_text import STYLES
 from lumos.cli.screen import join_columns, stdout
-from lumos.cli.text import escape_line, print_line
+from lumos.cli.text import Names, escape_line, print_line
 from lumos.rendering.text import plural
 
 if TYPE_CHECKING:

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lumos.cli.names import Names
 from lumos.cli.options import CommonOptions, DatasetOrJob, add_command, argument, with_options
 from lumos.cli.screen import Table, stderr, stdout, steps
-from lumos.cli.text import print_line
+from lumos.cli.text import Names, print_line
 from lumos.errors import MisuseError
 from lumos.rendering.text import plural
 

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from lumos.cli.names import Names
 from lumos.cli.options import (
     AsJson,
     CommonOptions,
@@ -29,7 +28,7 @@ from lumos.cli.scan_text import (
     format_known_size,
 )
 from lumos.cli.screen import Table, stdout
-from lumos.cli.text import escape_line
+from lumos.cli.text import Names, escape_line
 from lumos.rendering.text import few, format_number, format_size, format_time, plural
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from lumos.cli.names import Names
 from lumos.cli.options import (
     BREAKING,
     STDOUT,
@@ -20,6 +19,7 @@ from lumos.cli.options import (
 )
 from lumos.cli.schema_text import CHANGE_LABELS
 from lumos.cli.screen import Table, stdout, steps
+from lumos.cli.text import Names
 from lumos.rendering.text import plural, shorten
 
 if TYPE_CHECKING:

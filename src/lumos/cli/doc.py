@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from lumos.cli.annotations import Fields, Mine, dataset_first, print_changed, print_list
+from lumos.cli.annotations import Fields, Mine, print_changed, print_list, suggest_dataset_first
 from lumos.cli.gate import parse_outputs
-from lumos.cli.names import Names
 from lumos.cli.options import (
     BREAKING,
     STDIN,
@@ -22,7 +21,7 @@ from lumos.cli.options import (
     write,
 )
 from lumos.cli.screen import Table, stdout
-from lumos.cli.text import print_line
+from lumos.cli.text import Names, print_line
 from lumos.errors import MisuseError
 from lumos.rendering.text import few, plural
 
@@ -64,7 +63,7 @@ def set_(
     if description is not None and file is not None:
         raise MisuseError("Give the description as text or with --file, not both.")
     lumos = options.lumos
-    with dataset_first(lumos, "doc set", dataset, [description] if description else []):
+    with suggest_dataset_first(lumos, "doc set", dataset, [description] if description else []):
         report = lumos.annotations.docs.set(
             dataset,
             description if file is None else _read_text(file),

@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lumos.cli.names import Names
 from lumos.cli.options import CommonOptions, argument, with_options
 from lumos.cli.scan_text import print_suggestions
 from lumos.cli.screen import Table, stdout
+from lumos.cli.text import Names
 from lumos.rendering.text import format_number, format_time, plural
 
 if TYPE_CHECKING:

@@ -4,10 +4,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from lumos.cli.names import Names
 from lumos.cli.options import CommonOptions, argument, with_options
 from lumos.cli.screen import Table, stdout
-from lumos.cli.text import print_line, print_remark
+from lumos.cli.text import Names, print_line, print_remark
 from lumos.rendering.text import few, format_number, format_time, plural
 
 if TYPE_CHECKING:

@@ -6,10 +6,9 @@ from typing import Final, NamedTuple
 import typer
 from msgspec import UNSET
 
-from lumos.cli.names import Names
 from lumos.cli.schema_text import STYLES
 from lumos.cli.screen import fold, stdout
-from lumos.cli.text import escape_line
+from lumos.cli.text import Names, escape_line
 from lumos.impact.reports import (
     WORST_FIRST,
     DownstreamReport,

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from lumos.cli.names import Names
 from lumos.cli.options import (
     CommonOptions,
     DryRun,
@@ -14,7 +13,7 @@ from lumos.cli.options import (
     with_options,
 )
 from lumos.cli.screen import Table, print_status, stdout, steps
-from lumos.cli.text import print_problem, print_remark
+from lumos.cli.text import Names, print_problem, print_remark
 from lumos.errors import FAILED
 from lumos.rendering.text import few, plural
 

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lumos.cli.names import Names
 from lumos.cli.options import (
     AsJson,
     CommonOptions,
@@ -29,7 +28,7 @@ from lumos.cli.scan_text import (
 )
 from lumos.cli.schema_text import print_changes
 from lumos.cli.screen import Table, stdout, steps
-from lumos.cli.text import is_quiet, print_problem
+from lumos.cli.text import Names, is_quiet, print_problem
 from lumos.rendering.text import few, join_names, plural
 
 if TYPE_CHECKING:

@@ -99,7 +99,7 @@ def cancel(options: CommonOptions, job: JobId) -> None:
 @with_options
 def retry(options: CommonOptions, job: JobId) -> None:
     """Queue a failed, dead or cancelled job again. Finished steps are not repeated."""
-    options.print(options.lumos.jobs.retry(job), _print_queued)
+    options.print(options.lumos.jobs.retry(job), print_queued)
 
 
 @run_app.command(
@@ -136,7 +136,7 @@ def run(
             time_limit=time_limit,
             progress=progress,
         )
-    options.print(report, _print_queued if detach else _print_finished)
+    options.print(report, print_queued if detach else _print_finished)
     if not detach and report.state != "succeeded":
         raise typer.Exit(1)
 
@@ -270,7 +270,8 @@ def _print_job(report: "JobReport") -> None:
         console.print(f"{format_time(line.at)}  {line.text}")
 
 
-def _print_queued(report: "JobReport") -> None:
+def print_queued(report: "JobReport") -> None:
+    """Print the state of a job that was put into the queue."""
     stdout().print(f"Job {report.id} is {report.state}. See it with: lumos job show {report.id}")
 
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lumos.cli.annotations import Fields, Mine, dataset_first, print_changed, print_list
+from lumos.cli.annotations import Fields, Mine, print_changed, print_list, suggest_dataset_first
 from lumos.cli.options import (
     CommonOptions,
     Datasets,
@@ -44,7 +44,7 @@ def _create_group(noun: str, metavar: str, example: str, help: str) -> typer.Typ
     ) -> None:
         """Add labels to datasets, or to fields of them."""
         lumos = options.lumos
-        with dataset_first(lumos, f"{noun} add", dataset, names):
+        with suggest_dataset_first(lumos, f"{noun} add", dataset, names):
             report = labels_of(lumos).set(dataset, *names, fields=field or (), dry_run=dry_run)
         options.print(report, print_changed, options.names)
 
@@ -60,7 +60,7 @@ def _create_group(noun: str, metavar: str, example: str, help: str) -> typer.Typ
     ) -> None:
         """Remove labels, also those of others; later scans do not add them again."""
         lumos = options.lumos
-        with dataset_first(lumos, f"{noun} remove", dataset, names):
+        with suggest_dataset_first(lumos, f"{noun} remove", dataset, names):
             report = labels_of(lumos).remove(
                 dataset, *names, fields=field or (), mine=mine, dry_run=dry_run
             )

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import typer
 
 from lumos.cli import lineage_show, lineage_sql
-from lumos.cli.names import Names
 from lumos.cli.options import (
     CommonOptions,
     Dialect,
@@ -15,7 +14,7 @@ from lumos.cli.options import (
     with_options,
 )
 from lumos.cli.screen import Table, stdout, steps
-from lumos.cli.text import is_quiet, print_line, print_problem, print_remark
+from lumos.cli.text import Names, is_quiet, print_line, print_problem, print_remark
 from lumos.rendering.text import few, join_names, plural
 
 if TYPE_CHECKING:

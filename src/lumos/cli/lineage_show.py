@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple
 
 import typer
 
-from lumos.cli.names import Names
 from lumos.cli.options import (
     CommonOptions,
     OutputFile,
@@ -17,7 +16,7 @@ from lumos.cli.options import (
     write,
 )
 from lumos.cli.screen import stdout
-from lumos.cli.text import escape_line, print_remark
+from lumos.cli.text import Names, escape_line, print_remark
 from lumos.errors import MisuseError
 from lumos.rendering.text import plural, shorten
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from lumos.cli.import_ import STORAGE_TEXT, print_import, print_rollback
-from lumos.cli.names import Names
 from lumos.cli.options import (
     CommonOptions,
     DryRun,
@@ -19,7 +18,7 @@ from lumos.cli.options import (
     with_options,
 )
 from lumos.cli.screen import Table, print_status, stdout, steps
-from lumos.cli.text import print_problem, print_remark
+from lumos.cli.text import Names, print_problem, print_remark
 from lumos.rendering.text import few, format_duration, format_time, plural
 
 if TYPE_CHECKING:

@@ -22,8 +22,7 @@ from typing import (
 import typer
 from typer.core import TyperCommand
 
-from lumos.cli.names import Names
-from lumos.cli.text import print_remark
+from lumos.cli.text import Names, print_remark
 from lumos.errors import MisuseError
 
 if TYPE_CHECKING:

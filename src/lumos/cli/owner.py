@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from lumos.cli.annotations import dataset_first, print_changed
-from lumos.cli.names import Names
+from lumos.cli.annotations import print_changed, suggest_dataset_first
 from lumos.cli.options import (
     CommonOptions,
     Datasets,
@@ -18,7 +17,7 @@ from lumos.cli.options import (
     with_options,
 )
 from lumos.cli.screen import Table, stdout
-from lumos.cli.text import print_line, print_problem
+from lumos.cli.text import Names, print_line, print_problem
 from lumos.rendering.text import few, plural
 
 if TYPE_CHECKING:
@@ -109,7 +108,7 @@ def assign(
 ) -> None:
     """Assign an owner to a dataset, or to all datasets that match a pattern."""
     lumos = options.lumos
-    with dataset_first(lumos, "owner assign", dataset, [owner]):
+    with suggest_dataset_first(lumos, "owner assign", dataset, [owner]):
         report = lumos.annotations.owners.assign(
             owner, dataset, type=type, remove=remove, dry_run=dry_run
         )
@@ -127,7 +126,7 @@ def remove(
 ) -> None:
     """Remove an owner from a dataset, or from all datasets that match a pattern."""
     lumos = options.lumos
-    with dataset_first(lumos, "owner remove", dataset, [owner]):
+    with suggest_dataset_first(lumos, "owner remove", dataset, [owner]):
         report = lumos.annotations.owners.assign(
             owner, dataset, type=type, remove=True, dry_run=dry_run
         )

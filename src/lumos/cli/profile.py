@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lumos.cli.names import Names
 from lumos.cli.options import CommonOptions, Dataset, with_options
 from lumos.cli.scan_text import print_problems
 from lumos.cli.screen import Table, stdout, steps
+from lumos.cli.text import Names
 from lumos.rendering.text import cut, format_number, plural
 
 if TYPE_CHECKING:

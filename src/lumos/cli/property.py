@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from lumos.cli.annotations import Fields, Mine, dataset_first, print_changed, print_list
+from lumos.cli.annotations import Fields, Mine, print_changed, print_list, suggest_dataset_first
 from lumos.cli.options import (
     CommonOptions,
     Datasets,
@@ -33,7 +33,7 @@ def set_(
 ) -> None:
     """Set properties of datasets, or of fields of them."""
     lumos = options.lumos
-    with dataset_first(lumos, "property set", dataset, pairs):
+    with suggest_dataset_first(lumos, "property set", dataset, pairs):
         report = lumos.annotations.properties.set(
             dataset, _properties(pairs), fields=field or (), dry_run=dry_run
         )
@@ -52,7 +52,7 @@ def remove(
 ) -> None:
     """Remove properties."""
     lumos = options.lumos
-    with dataset_first(lumos, "property remove", dataset, names):
+    with suggest_dataset_first(lumos, "property remove", dataset, names):
         report = lumos.annotations.properties.remove(
             dataset, *names, fields=field or (), mine=mine, dry_run=dry_run
         )

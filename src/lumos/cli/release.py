@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lumos.cli.annotations import print_changed
-from lumos.cli.names import Names
 from lumos.cli.options import (
     CommonOptions,
     Datasets,
@@ -15,7 +14,7 @@ from lumos.cli.options import (
     with_options,
 )
 from lumos.cli.screen import Table, stdout
-from lumos.cli.text import print_line, print_remark
+from lumos.cli.text import Names, print_line, print_remark
 from lumos.rendering.text import format_duration, format_time, plural
 
 if TYPE_CHECKING:

@@ -4,14 +4,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lumos.cli.job import Attempts, TimeLimit
+from lumos.cli.job import Attempts, TimeLimit, print_queued
 from lumos.cli.options import CommonOptions, argument, with_options
 from lumos.cli.screen import Table, stdout
 from lumos.rendering.text import format_time
 
 if TYPE_CHECKING:
     from lumos.jobs.reports import (
-        JobReport,
         ScheduleListReport,
         ScheduleRemovedReport,
         ScheduleReport,
@@ -111,7 +110,7 @@ def resume(options: CommonOptions, name: ScheduleName) -> None:
 @with_options
 def run(options: CommonOptions, name: ScheduleName) -> None:
     """Queue the job of a schedule now, in addition to its due times."""
-    options.print(options.lumos.schedules.run(name), _print_queued)
+    options.print(options.lumos.schedules.run(name), print_queued)
 
 
 def _print_schedule(report: "ScheduleReport") -> None:
@@ -145,7 +144,3 @@ def _print_list(report: "ScheduleListReport") -> None:
 
 def _print_removed(report: "ScheduleRemovedReport") -> None:
     stdout().print(f"Removed schedule {report.name}.")
-
-
-def _print_queued(report: "JobReport") -> None:
-    stdout().print(f"Job {report.id} is {report.state}. See it with: lumos job show {report.id}")

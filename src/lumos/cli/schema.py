@@ -9,7 +9,6 @@ import typer
 
 from lumos.cli.gate import DryRun, Forge, PullRequest, Repository, print_comment
 from lumos.cli.impact import ImpactOptions
-from lumos.cli.names import Names
 from lumos.cli.options import (
     STDOUT,
     CommonOptions,
@@ -31,7 +30,7 @@ from lumos.cli.options import (
 from lumos.cli.schema_text import STYLES, changes_table, print_changes, verdict_text
 from lumos.cli.screen import Table, stdout, steps
 from lumos.cli.switches import SwitchedGroup
-from lumos.cli.text import print_remark
+from lumos.cli.text import Names, print_remark
 from lumos.errors import MisuseError
 from lumos.rendering.text import format_time, plural
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lumos.cli.names import Names
 from lumos.cli.options import (
     CommonOptions,
     DataPlatform,
@@ -19,7 +18,7 @@ from lumos.cli.options import (
     with_options,
 )
 from lumos.cli.screen import stdout
-from lumos.cli.text import escape_line, print_line
+from lumos.cli.text import Names, escape_line, print_line
 from lumos.rendering.text import format_age, plural
 
 if TYPE_CHECKING:

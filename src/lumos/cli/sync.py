@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from lumos.cli.import_ import print_conflict
-from lumos.cli.names import Names
 from lumos.cli.options import CommonOptions, Platforms, argument, earlier_options, with_options
 from lumos.cli.screen import print_status, stdout, steps
-from lumos.cli.text import print_problem, print_remark
+from lumos.cli.text import Names, print_problem, print_remark
 from lumos.rendering.text import few, plural
 
 if TYPE_CHECKING:

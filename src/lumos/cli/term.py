@@ -10,9 +10,9 @@ from lumos.cli.annotations import (
     MAX_VALUE_LENGTH,
     Fields,
     Mine,
-    dataset_first,
     print_changed,
     print_list,
+    suggest_dataset_first,
 )
 from lumos.cli.options import (
     CommonOptions,
@@ -80,7 +80,7 @@ def _add_terms(
     dry_run: bool,
 ) -> "AnnotationReport":
     glossary = lumos.annotations.terms
-    with dataset_first(lumos, "term add", dataset, terms):
+    with suggest_dataset_first(lumos, "term add", dataset, terms):
         if definition is not None or parent is not None:
             if len(terms) > 1:
                 raise MisuseError("--definition and --parent are for one term at a time.")
@@ -113,7 +113,7 @@ def remove(
             raise MisuseError(f"Name the dataset, too: lumos term remove DATASET {quote(dataset)}")
         _remove_from_glossary(options, dataset)
         return
-    with dataset_first(lumos, "term remove", dataset, terms):
+    with suggest_dataset_first(lumos, "term remove", dataset, terms):
         report = lumos.annotations.terms.remove(
             dataset, *terms, fields=field or (), mine=mine, dry_run=dry_run
         )

@@ -1,4 +1,4 @@
-"""Text on a terminal: lines, remarks and problems.
+"""Text on a terminal: lines, remarks, problems, and the names of datasets.
 
 Names and comments may contain characters that a terminal interprets or that break a line; these
 are escaped. JSON output is not escaped.
@@ -6,9 +6,16 @@ are escaped. JSON output is not escaped.
 
 import os
 import re
-from typing import Final
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
 
 import typer
+
+from lumos.model.urn import SCHEME, DisplayNames
+
+if TYPE_CHECKING:
+    from lumos.sdk import Lumos
 
 # Environment variables that hold the options of the same names while a command runs.
 DEBUG: Final = "LUMOS_DEBUG"
@@ -59,3 +66,23 @@ def is_verbose() -> bool:
 def is_quiet() -> bool:
     """Whether --quiet was given."""
     return bool(os.environ.get(QUIET))
+
+
+class Names(DisplayNames):
+    """Replaces URNs in texts by the names of datasets, unless --verbose was given."""
+
+    def __init__(self, lumos: "Lumos") -> None:
+        super().__init__(lambda urns: lumos.display_names(urns))
+        self.verbose = is_verbose()
+
+    def look_up(self, texts: Iterable[str]) -> None:
+        if not self.verbose:
+            super().look_up(texts)
+
+    def __call__(self, text: str) -> str:
+        return text if self.verbose else super().__call__(text)
+
+    def in_error(self, sentence: str) -> str:
+        """An error with names instead of URNs, unless it quotes a URN from the command line."""
+        given = [word for word in sys.argv[1:] if word.startswith(SCHEME)]
+        return sentence if any(word in sentence for word in given) else self(sentence)

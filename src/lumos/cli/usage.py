@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from lumos.cli.names import Names
 from lumos.cli.options import (
     CommonOptions,
     Dataset,
@@ -14,7 +13,7 @@ from lumos.cli.options import (
     with_options,
 )
 from lumos.cli.screen import Table, stdout, steps
-from lumos.cli.text import print_line, print_problem, print_remark
+from lumos.cli.text import Names, print_line, print_problem, print_remark
 from lumos.errors import MisuseError
 from lumos.rendering.text import format_number, format_size, format_time, join_names, plural
 

@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
-from lumos.cli.names import Names
 from lumos.cli.options import CommonOptions, Dataset, DryRun, OptionalDatasets, with_options
 from lumos.cli.schema_text import verdict_text
 from lumos.cli.screen import Table, stdout
-from lumos.cli.text import print_line
+from lumos.cli.text import Names, print_line
 from lumos.rendering.text import few, format_time, plural
 
 if TYPE_CHECKING:

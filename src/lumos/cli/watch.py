@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from lumos.cli.names import Names
 from lumos.cli.options import (
     CommonOptions,
     ConfigFile,
@@ -22,7 +21,7 @@ from lumos.cli.options import (
     stop_printing,
     with_options,
 )
-from lumos.cli.text import is_quiet, print_line, print_remark
+from lumos.cli.text import Names, is_quiet, print_line, print_remark
 from lumos.rendering.text import format_number, format_time, plural
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ _LIBRARIES: Final = {
     "datahub": ("datahub", "datahub"),
     "openmetadata": ("httpx", "openmetadata"),
 }
-# What events of a source are received with, by the type of the source, and its extra.
+# The library that receives the events of a source, by source type, and the extra that installs it.
 _EVENT_LIBRARIES: Final = {
     "file": ("watchfiles", "watch"),
     "s3": ("botocore", "s3"),

@@ -75,7 +75,7 @@ class DatasetEntry(Section, frozen=True, kw_only=True):
     description: str | None = None
     business_context: Annotated[str | None, alternative_names(also=("context",))] = None
     domain: Annotated[str | None, alternative_names(also=("business_domain",))] = None
-    owners: Annotated[tuple[OwnerEntry, ...], alternative_names(one=("owner",))] = ()
+    owners: Annotated[tuple[OwnerEntry, ...], alternative_names(singular=("owner",))] = ()
     tags: Names = ()
     terms: Annotated[Names, alternative_names(also=("glossary_terms",))] = ()
     compliance: Names = ()

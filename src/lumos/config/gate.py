@@ -19,12 +19,12 @@ class GateRule(Section, frozen=True, kw_only=True):
     others to the changed or the affected dataset. `*` is a wildcard.
     """
 
-    paths: Annotated[Names, alternative_names(one=("path",))] = ()
-    domains: Annotated[Names, alternative_names(one=("domain",))] = ()
-    tags: Annotated[Names, alternative_names(one=("tag",))] = ()
-    environments: Annotated[Names, alternative_names(one=("environment",))] = ()
+    paths: Annotated[Names, alternative_names(singular=("path",))] = ()
+    domains: Annotated[Names, alternative_names(singular=("domain",))] = ()
+    tags: Annotated[Names, alternative_names(singular=("tag",))] = ()
+    environments: Annotated[Names, alternative_names(singular=("environment",))] = ()
     block: tuple[FindingCategory, ...] | None = None
-    approvers: Annotated[Names, alternative_names(one=("approver",))] = ()
+    approvers: Annotated[Names, alternative_names(singular=("approver",))] = ()
     max_monthly_cost: Price | None = None
 
     def __post_init__(self) -> None:
@@ -46,7 +46,7 @@ class GateSettings(Section, frozen=True, kw_only=True):
 
     block: tuple[FindingCategory, ...] = ("breaking",)
     warn_only: bool = False
-    approvers: Annotated[Names, alternative_names(one=("approver",))] = ()
+    approvers: Annotated[Names, alternative_names(singular=("approver",))] = ()
     max_monthly_cost: Price | None = None
     documentation: bool = False
     rules: tuple[GateRule, ...] = ()

@@ -14,7 +14,10 @@ _REDIS_SCHEMES = ("redis://", "rediss://", "unix://")
 
 
 class JobSettings(Section, frozen=True, kw_only=True):
-    """Jobs: `transport` wakes workers, `limits` are by patterns of concurrency keys."""
+    """Settings of jobs; `transport` wakes workers.
+
+    `limits` are the numbers of jobs that may run at once, by pattern of concurrency key.
+    """
 
     transport: Literal["store", "redis"] = "store"
     redis_url: ConnectionString | None = None

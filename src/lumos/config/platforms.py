@@ -52,7 +52,7 @@ def normalize_address(address: str) -> str:
 
 
 def platform_kind(platform: str) -> str:
-    """The kind of a platform without its address: `datahub-file` of `datahub-file:catalog.json`."""
+    """The kind of a platform without its address: `datahub-file` for `datahub-file:copy.json`."""
     return platform.partition(":")[0]
 
 

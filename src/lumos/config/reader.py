@@ -11,7 +11,15 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from msgspec import inspect
 
 from lumos.config.secret import Secret, guard_option, is_secret_name, mask_secret_text
-from lumos.config.section import ALIASES, FORMER_NAMES, INTERNAL, PATH, SINGLE_NAMES, SPLIT, Section
+from lumos.config.section import (
+    ALIASES,
+    FORMER_NAMES,
+    INTERNAL,
+    PATH,
+    SINGULAR_NAMES,
+    SPLIT,
+    Section,
+)
 from lumos.config.settings import FormerKey
 from lumos.config.yaml_tree import (
     ConfigNode,
@@ -113,7 +121,7 @@ def keys_of(section: type[Section]) -> dict[str, SectionKey]:
         keys[name] = key
         keys |= dict.fromkeys(extra.get(ALIASES, ()), key)
         keys |= {spelling: key._replace(is_former=True) for spelling in extra.get(FORMER_NAMES, ())}
-        keys |= {spelling: key._replace(single=True) for spelling in extra.get(SINGLE_NAMES, ())}
+        keys |= {spelling: key._replace(single=True) for spelling in extra.get(SINGULAR_NAMES, ())}
     return keys
 
 

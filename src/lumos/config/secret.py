@@ -188,8 +188,8 @@ def redact(text: str) -> str:
 def mask_arguments(arguments: Iterable[str], text: str) -> str:
     """The text without the secrets of addresses among the arguments.
 
-    Messages may repeat an argument partly, as a path or quoted, so each secret is replaced by
-    itself.
+    Messages may repeat a part of an argument, as a path or quoted, so each secret is replaced on
+    its own.
     """
     for argument in arguments:
         if ":" not in argument:

@@ -6,9 +6,9 @@ import msgspec
 from msgspec import Meta
 
 PATH: Final = "path"
-ALIASES: Final = "also"
-SINGLE_NAMES: Final = "one"
-FORMER_NAMES: Final = "older"
+ALIASES: Final = "aliases"
+SINGULAR_NAMES: Final = "singular"
+FORMER_NAMES: Final = "former"
 SPLIT: Final = "split"
 INTERNAL: Final = "internal"
 
@@ -25,10 +25,10 @@ class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 def alternative_names(
-    *, also: tuple[str, ...] = (), one: tuple[str, ...] = (), older: tuple[str, ...] = ()
+    *, also: tuple[str, ...] = (), singular: tuple[str, ...] = (), former: tuple[str, ...] = ()
 ) -> Meta:
-    """Other names of a key: aliases, names for a single list item, and former names."""
-    return Meta(extra={ALIASES: also, SINGLE_NAMES: one, FORMER_NAMES: older})
+    """Other names of a key; `singular` names take one item instead of a list."""
+    return Meta(extra={ALIASES: also, SINGULAR_NAMES: singular, FORMER_NAMES: former})
 
 
 Price: TypeAlias = Annotated[float, Meta(ge=0, description="a price of 0 or more")]

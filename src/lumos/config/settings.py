@@ -1,4 +1,4 @@
-"""All settings of lumos.yaml as frozen values; sources, platforms and costs have own modules."""
+"""All settings of lumos.yaml as frozen values; other modules have the larger sections."""
 
 import enum
 import re
@@ -48,7 +48,7 @@ _DEFAULT_GROUP_PATTERNS: Final = tuple(
 
 
 class OwnerRules(Section, frozen=True, kw_only=True):
-    """Which owners are groups and which are users, where a file does not say; `*` is a wildcard."""
+    """Which owners are groups or users if a file does not say so; `*` is a wildcard."""
 
     groups: Names | None = None
     users: Names = ()
@@ -123,11 +123,11 @@ class ChangeRule(Section, frozen=True, kw_only=True):
     changes.
     """
 
-    channels: Annotated[Names, Meta(min_length=1), alternative_names(one=("channel",))]
-    datasets: Annotated[Names, alternative_names(one=("dataset",))] = ()
-    verdicts: Annotated[tuple[Verdict, ...], alternative_names(one=("verdict",))] = ()
-    owners: Annotated[Names, alternative_names(one=("owner",))] = ()
-    events: Annotated[tuple[EventType, ...], alternative_names(one=("event",))] = ()
+    channels: Annotated[Names, Meta(min_length=1), alternative_names(singular=("channel",))]
+    datasets: Annotated[Names, alternative_names(singular=("dataset",))] = ()
+    verdicts: Annotated[tuple[Verdict, ...], alternative_names(singular=("verdict",))] = ()
+    owners: Annotated[Names, alternative_names(singular=("owner",))] = ()
+    events: Annotated[tuple[EventType, ...], alternative_names(singular=("event",))] = ()
     title: str = _TITLE
     template: str = _TEMPLATE
 
@@ -450,7 +450,7 @@ class Settings(Section, frozen=True, kw_only=True):
 
     nested: ClassVar[str | None] = "lumos_config"
 
-    platform: Annotated[PlatformName, alternative_names(older=("default_platform",))] = LOCAL
+    platform: Annotated[PlatformName, alternative_names(former=("default_platform",))] = LOCAL
     platform_config: PlatformConfig = PlatformConfig()
     environment: Annotated[
         str,

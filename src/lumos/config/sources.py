@@ -22,8 +22,8 @@ from lumos.errors import MisuseError
 
 Names: TypeAlias = tuple[str, ...]
 _BRACES: Final = re.compile(r"\{[A-Za-z_]\w*\}")
-Databases: TypeAlias = Annotated[Names, alternative_names(one=("database",))]
-Schemas: TypeAlias = Annotated[Names, alternative_names(one=("schema",))]
+Databases: TypeAlias = Annotated[Names, alternative_names(singular=("database",))]
+Schemas: TypeAlias = Annotated[Names, alternative_names(singular=("schema",))]
 SslMode: TypeAlias = Literal["disable", "allow", "prefer", "require", "verify-ca", "verify-full"]
 User: TypeAlias = Annotated[str | None, alternative_names(also=("username",))]
 
@@ -93,8 +93,10 @@ class FileStoreSettings(SourceSettings, frozen=True, kw_only=True):
 class ObjectStoreSettings(FileStoreSettings, frozen=True, kw_only=True):
     """Buckets and prefixes; without a prefix, the whole bucket."""
 
-    buckets: Annotated[tuple[Bucket, ...], Meta(min_length=1), alternative_names(one=("bucket",))]
-    prefixes: Annotated[Names, alternative_names(one=("prefix",))] = ()
+    buckets: Annotated[
+        tuple[Bucket, ...], Meta(min_length=1), alternative_names(singular=("bucket",))
+    ]
+    prefixes: Annotated[Names, alternative_names(singular=("prefix",))] = ()
 
     def __post_init__(self) -> None:
         # Keys in object stores never start with a slash, but users write one.
@@ -135,7 +137,7 @@ class AzureSourceSettings(ObjectStoreSettings, frozen=True, kw_only=True):
     buckets: Annotated[
         tuple[Bucket, ...],
         Meta(min_length=1),
-        alternative_names(also=("containers",), one=("bucket", "container")),
+        alternative_names(also=("containers",), singular=("bucket", "container")),
     ]
     account: Annotated[str | None, alternative_names(also=("account_name", "storage_account"))] = (
         None
@@ -157,11 +159,11 @@ class HdfsSourceSettings(FileStoreSettings, frozen=True, kw_only=True):
     """
 
     type: Literal["hdfs"] = "hdfs"
-    paths: Annotated[Names, Meta(min_length=1), alternative_names(one=("path",))]
+    paths: Annotated[Names, Meta(min_length=1), alternative_names(singular=("path",))]
     urls: Annotated[
         tuple[Address, ...],
         Meta(extra={SPLIT: ","}),
-        alternative_names(also=("namenodes",), one=("url", "namenode")),
+        alternative_names(also=("namenodes",), singular=("url", "namenode")),
     ] = ()
     nameservice: str | None = None
     user: User = None
@@ -180,54 +182,61 @@ class FileSourceSettings(FileStoreSettings, frozen=True, kw_only=True):
     """Local folders."""
 
     type: Literal["file", "local"] = "file"
-    paths: Annotated[tuple[Location, ...], Meta(min_length=1), alternative_names(one=("path",))]
+    paths: Annotated[
+        tuple[Location, ...], Meta(min_length=1), alternative_names(singular=("path",))
+    ]
 
     def __post_init__(self) -> None:
         msgspec.structs.force_setattr(self, "type", "file")
 
 
-class PostgresSourceSettings(SourceSettings, frozen=True, kw_only=True):
+class DatabaseServerSettings(SourceSettings, frozen=True, kw_only=True):
+    """A database server at `connection_string`, or at `host` and a port."""
+
+    connection_string: ConnectionString | None = None
+    host: str | None = None
+    user: User = None
+    password: Secret | None = None
+    exclude: Names = ()
+
+    def __post_init__(self) -> None:
+        address = self.connection_string
+        if address is None and self.host is None:
+            raise MisuseError(f"A {self.type} source needs 'connection_string' or 'host'.")
+        for name in self.host.split(",") if self.host else address.hosts if address else ():
+            if not _may_be_host(name):
+                raise MisuseError(
+                    f"'{name}' cannot be the host of a {self.type} source; one looks like "
+                    "db.example.com."
+                )
+
+
+class PostgresSourceSettings(DatabaseServerSettings, frozen=True, kw_only=True):
     """A PostgreSQL database; without patterns, all tables and views are read."""
 
     type: Literal["postgres"] = "postgres"
-    connection_string: ConnectionString | None = None
-    host: str | None = None
     port: Port = 5432
     database: str | None = None
-    user: User = None
-    password: Secret | None = None
     sslmode: SslMode | None = None
     schemas: Schemas = ()
     tables: Names = ()
-    exclude: Names = ()
     statement_timeout: Seconds = 300
     # The only tables to read while watching.
     watched: Annotated[Names, Meta(extra={INTERNAL: True})] = ()
 
-    def __post_init__(self) -> None:
-        _require_address(self.type, self.connection_string, self.host)
 
-
-class MysqlSourceSettings(SourceSettings, frozen=True, kw_only=True):
+class MysqlSourceSettings(DatabaseServerSettings, frozen=True, kw_only=True):
     """A MySQL or MariaDB server; without patterns, all its databases are read."""
 
     type: Literal["mysql", "mariadb"] = "mysql"
-    connection_string: ConnectionString | None = None
-    host: str | None = None
     port: Port = 3306
-    user: User = None
-    password: Secret | None = None
     sslmode: SslMode | None = None
     ssl_ca_file: Location | None = None
     databases: Databases = ()
     tables: Names = ()
-    exclude: Names = ()
     statement_timeout: Seconds = 300
     # The only tables to read while watching.
     watched: Annotated[Names, Meta(extra={INTERNAL: True})] = ()
-
-    def __post_init__(self) -> None:
-        _require_address(self.type, self.connection_string, self.host)
 
 
 class SqlSourceSettings(SourceSettings, frozen=True, kw_only=True):
@@ -245,42 +254,27 @@ class SqlSourceSettings(SourceSettings, frozen=True, kw_only=True):
     watched: Annotated[Names, Meta(extra={INTERNAL: True})] = ()
 
 
-class RedshiftSourceSettings(SourceSettings, frozen=True, kw_only=True):
+class RedshiftSourceSettings(DatabaseServerSettings, frozen=True, kw_only=True):
     """An Amazon Redshift warehouse."""
 
     type: Literal["redshift"] = "redshift"
-    connection_string: ConnectionString | None = None
-    host: str | None = None
     port: Port = 5439
     database: str | None = None
-    user: User = None
-    password: Secret | None = None
     region: str | None = None
     schemas: Schemas = ()
     tables: Names = ()
-    exclude: Names = ()
-
-    def __post_init__(self) -> None:
-        _require_address(self.type, self.connection_string, self.host)
 
 
-class MongodbSourceSettings(SourceSettings, frozen=True, kw_only=True):
+class MongodbSourceSettings(DatabaseServerSettings, frozen=True, kw_only=True):
     """A MongoDB server; schemas are inferred from `sample_size` documents."""
 
     type: Literal["mongodb"] = "mongodb"
     connection_string: Annotated[ConnectionString | None, alternative_names(also=("uri",))] = None
-    host: str | None = None
     port: Port = 27017
-    user: User = None
-    password: Secret | None = None
     databases: Databases = ()
-    collections: Annotated[Names, alternative_names(one=("collection",))] = ()
-    exclude: Names = ()
+    collections: Annotated[Names, alternative_names(singular=("collection",))] = ()
     sample_size: Annotated[int, Meta(ge=1, description="a number of documents, at least 1")] = 1000
     statement_timeout: Seconds = 300
-
-    def __post_init__(self) -> None:
-        _require_address(self.type, self.connection_string, self.host)
 
 
 class SnowflakeSourceSettings(SourceSettings, frozen=True, kw_only=True):
@@ -308,7 +302,7 @@ class BigquerySourceSettings(SourceSettings, frozen=True, kw_only=True):
     type: Literal["bigquery"] = "bigquery"
     project: str
     location: str | None = None
-    datasets: Annotated[Names, alternative_names(one=("dataset",))] = ()
+    datasets: Annotated[Names, alternative_names(singular=("dataset",))] = ()
     exclude: Names = ()
     credentials_file: Location | None = None
     credentials: Secret | None = None
@@ -323,7 +317,7 @@ class DatabricksSourceSettings(SourceSettings, frozen=True, kw_only=True):
     client_id: str | None = None
     client_secret: Secret | None = None
     http_path: str | None = None
-    catalogs: Annotated[Names, alternative_names(one=("catalog",))] = ()
+    catalogs: Annotated[Names, alternative_names(singular=("catalog",))] = ()
     schemas: Schemas = ()
     exclude: Names = ()
 
@@ -334,7 +328,7 @@ class KafkaSourceSettings(SourceSettings, frozen=True, kw_only=True):
     type: Literal["kafka"] = "kafka"
     bootstrap_servers: Annotated[Names, Meta(min_length=1, extra={SPLIT: ","})]
     topic_patterns: Names = ()
-    topics: Annotated[Names, alternative_names(one=("topic",))] = ()
+    topics: Annotated[Names, alternative_names(singular=("topic",))] = ()
     exclude: Names = ()
     schema_registry_url: Annotated[Address | None, alternative_names(also=("schema_registry",))] = (
         None
@@ -384,7 +378,7 @@ class HiveSourceSettings(MetastoreSettings, frozen=True, kw_only=True):
     uris: Annotated[
         tuple[ThriftAddress, ...],
         Meta(min_length=1, extra={SPLIT: ","}),
-        alternative_names(also=("metastore_uris",), one=("uri", "metastore_uri")),
+        alternative_names(also=("metastore_uris",), singular=("uri", "metastore_uri")),
     ]
     ssl: bool = False
     ssl_ca_file: Location | None = None
@@ -410,7 +404,7 @@ class IcebergSourceSettings(MetastoreSettings, frozen=True, kw_only=True):
 
     type: Literal["iceberg"] = "iceberg"
     databases: Annotated[
-        Names, alternative_names(also=("namespaces",), one=("database", "namespace"))
+        Names, alternative_names(also=("namespaces",), singular=("database", "namespace"))
     ] = ()
     uri: Address
     warehouse: str | None = None
@@ -460,19 +454,6 @@ SOURCES: Final[dict[str, type[SourceSettings]]] = {
     "nessie": NessieSourceSettings,
     "redshift": RedshiftSourceSettings,
 }
-
-
-def _require_address(
-    type: str, connection_string: ConnectionString | None, host: str | None
-) -> None:
-    if connection_string is None and host is None:
-        raise MisuseError(f"A {type} source needs 'connection_string' or 'host'.")
-    hosts = host.split(",") if host else connection_string.hosts if connection_string else ()
-    for name in hosts:
-        if not _may_be_host(name):
-            raise MisuseError(
-                f"'{name}' cannot be the host of a {type} source; one looks like db.example.com."
-            )
 
 
 def _may_be_host(name: str) -> bool:

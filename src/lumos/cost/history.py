@@ -176,7 +176,8 @@ class CostHistory:
         compared = fully_metered or recorded
         if not compared:
             return None
-        mean = Fraction(sum(self._total_cost(each.name) for each in compared), len(compared))
+        costs = [sum(self._costs[each.name].values()) for each in compared]
+        mean = Fraction(sum(costs), len(costs))
         percent = None
         # A percentage of an amount that is shown as 0 says nothing.
         has_base = mean * 100 >= MICRO
@@ -191,9 +192,6 @@ class CostHistory:
 
     def _metering_start_in(self, period: Period) -> date | None:
         return metering_start_in(self._metered_since, period)
-
-    def _total_cost(self, name: str) -> int:
-        return sum(self._costs[name].values())
 
     def _point(self, period: RecordedPeriod) -> TrendPoint:
         by_type = self._costs[period.name]

@@ -85,7 +85,7 @@ def spend_page(
                 "Most expensive datasets",
                 "Retained cost, including everything upstream.",
                 bars(_top_bars(top), types, money, label="Datasets by retained cost"),
-                html.key(types),
+                html.parts_legend(types),
             ),
             _trend_section("Trend", "Total spend by month.", trend, money),
         ),
@@ -148,7 +148,7 @@ def dataset_page(ledger: CostLedger, report: CostReport, trend: CostTrendReport 
                     money,
                     label="Cost by upstream dataset",
                 ),
-                html.key(types),
+                html.parts_legend(types),
             ),
             html.stack(*side),
         ),
@@ -192,7 +192,7 @@ def _flow_section(
         return html.section(heading, "No cost flows along lineage in this period.")
     diagram = flow(nodes, bands, money)
     used_colours = [(name, text) for name, text in _FLOW_LEGEND if f'class="{name}"' in diagram]
-    return html.section(heading, explanation, diagram, html.named_key(used_colours))
+    return html.section(heading, explanation, diagram, html.legend(used_colours))
 
 
 def _spend_tiles(
@@ -314,7 +314,7 @@ def _trend_section(heading: str, explanation: str, trend: CostTrendReport, money
     if not trend.is_monthly:
         hint += " The requested period is shown as the cost of one month."
     chart = columns(rows, types, money, label="Cost by month")
-    return html.section(heading, explanation + hint, chart, html.key(types))
+    return html.section(heading, explanation + hint, chart, html.parts_legend(types))
 
 
 def _point_name(point: TrendPoint, trend: CostTrendReport) -> str:
@@ -531,7 +531,7 @@ def _flow(
             team=ledger.team(node),
             total=round(float(totals[node])),
             direct=round(direct[node]),
-            kept=round(float(retained[node])),
+            retained=round(float(retained[node])),
             unneeded=not ledger.needed[node],
         )
         for node in sorted(listed)

@@ -328,14 +328,10 @@ def _assumption_texts(options: CostOptions) -> list[str]:
             for name, storage in options.get("moves", {}).items()
         ),
         *(
-            f"{job} runs {_frequency_text(schedule)}"
+            f"{job} runs {schedule}{' as often' if schedule[:1].isdigit() else ''}"
             for job, schedule in options.get("schedules", {}).items()
         ),
     ]
-
-
-def _frequency_text(schedule: str) -> str:
-    return f"{schedule} as often" if schedule[:1].isdigit() else schedule
 
 
 def find_node(store: Store, ledger: CostLedger, name: str) -> int:

@@ -17,7 +17,7 @@ from lumos.model.report import FORMAT_VERSION, Report
 from lumos.model.schema import Schema
 from lumos.schemas.changes import SplitDataset
 from lumos.schemas.report_parts import SchemaReport
-from lumos.store import DatasetState, KnownDataset
+from lumos.store import DatasetState
 
 
 def flags_of(schema: Schema | None) -> tuple[str, ...]:
@@ -33,13 +33,7 @@ class LocationReport(Report, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, location: Location | None) -> "LocationReport | None":
-        if location is None:
-            return None
-        return cls(
-            uri=location.uri,
-            partitioning=location.partitioning,
-            partition_keys=location.partition_keys,
-        )
+        return None if location is None else cls.copy_of(location)
 
 
 class StatisticsReport(Report, frozen=True, kw_only=True):
@@ -56,20 +50,7 @@ class StatisticsReport(Report, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, statistics: Statistics | None) -> "StatisticsReport | None":
-        if statistics is None:
-            return None
-        return cls(
-            file_count=statistics.file_count,
-            total_size_bytes=statistics.total_size_bytes,
-            total_size_exact=statistics.total_size_exact,
-            bytes_by_class=statistics.bytes_by_class,
-            row_count=statistics.row_count,
-            row_count_exact=statistics.row_count_exact,
-            last_modified=statistics.last_modified,
-            alternating=statistics.alternating,
-            columns=statistics.columns,
-            partition_count=statistics.partition_count,
-        )
+        return None if statistics is None else cls.copy_of(statistics)
 
 
 class ListedDataset(Report, frozen=True, kw_only=True):
@@ -81,10 +62,6 @@ class ListedDataset(Report, frozen=True, kw_only=True):
     schema_version: str
     fingerprint: str
     updated_at: datetime
-
-    @classmethod
-    def of(cls, known: KnownDataset) -> "ListedDataset":
-        return cls(**{name: getattr(known, name) for name in cls.__struct_fields__})
 
 
 class ListReport(Report, frozen=True, kw_only=True):
@@ -112,7 +89,7 @@ class SourceOverview(Report, frozen=True, kw_only=True):
 
 
 class OverviewReport(Report, frozen=True, kw_only=True):
-    """The report of `lumos overview`: sources, and how many live datasets have what."""
+    """The report of `lumos overview`: sources, and counts of live datasets."""
 
     format_version: str = FORMAT_VERSION
     datasets: int
@@ -187,9 +164,9 @@ class SearchResult(Report, frozen=True, kw_only=True):
 class SearchReport(Report, frozen=True, kw_only=True):
     """The result of `lumos search`; unless `all_counted`, at least `total` datasets match.
 
-    Without any results, `suggestion` is a query that finds some. `lineage_only` are tables with
-    these words in their names or owners that no scan has found, if there is no filter except an
-    owner.
+    If there are no results, `suggestion` is a query that finds some. `lineage_only` lists tables
+    that no scan has found and whose names or owners contain the words. It is empty if the search
+    is filtered by anything except the owner.
     """
 
     format_version: str = FORMAT_VERSION

@@ -21,7 +21,7 @@ from lumos.model.urn import Urn, display_names
 from lumos.names import find_urn
 from lumos.store import DatasetFilter, Facets, SourceCount, Store
 
-# How many tables known from lineage only a search finds.
+# The maximum number of tables known from lineage only that a search returns.
 _MAX_LINEAGE_ONLY: Final = 5
 
 
@@ -36,7 +36,7 @@ class Datasets:
         hidden_aspects: Sequence[str] = (),
     ) -> None:
         self._store = store
-        # Those of disabled features.
+        # Aspects of disabled features.
         self._hidden_aspects = hidden_aspects
         self._existing_store = existing_store
 
@@ -68,7 +68,7 @@ class Datasets:
             platform=platform, format=format, contains=contains, after=after,
             limit=None if limit is None else limit + 1,
         )  # fmt: skip
-        datasets = tuple(map(ListedDataset.of, store.list(filter)))
+        datasets = tuple(map(ListedDataset.copy_of, store.list(filter)))
         if not datasets:
             _check_format(store, format)
         return ListReport(
@@ -159,7 +159,7 @@ class Datasets:
         return self._store().data_platforms()
 
     def display_names(self, urns: Collection[str]) -> dict[str, str]:
-        """Short names of datasets; ends of paths where several datasets share a name."""
+        """Short names of datasets; if several datasets share a name, the ends of their paths."""
         store = self._existing_store()
         return display_names(urns, {} if store is None else store.names_like(urns))
 

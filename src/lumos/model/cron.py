@@ -15,7 +15,9 @@ from zoneinfo import ZoneInfo
 from cronsim import CronSim, CronSimError
 
 from lumos.errors import MisuseError, did_you_mean
+from lumos.model.dataset import Schedule
 from lumos.model.job import CatchUp
+from lumos.model.time_expression import parse_duration
 
 _NAMES: Final = {
     "hourly": "0 * * * *",
@@ -25,6 +27,7 @@ _NAMES: Final = {
     "yearly": "0 0 1 1 *",
 }
 _FIELDS: Final = 5
+_MAX_LAG: Final = timedelta(days=31)
 _MAX_LENGTH: Final = 200
 # A due time counts as missed by `catch_up: none` if no worker noticed it for this long.
 _GRACE: Final = timedelta(minutes=5)
@@ -35,8 +38,22 @@ _LOOK_BACK: Final = (0.05, 2, 62)
 _FURTHER_BACK: Final = (400, 8 * 366)
 
 
+def parse_schedule(cron: str, *, timezone: str, lag: str | timedelta) -> Schedule:
+    """Parse the schedule of a dataset; `lag` is a duration such as `6h` or `+24h`."""
+    duration = lag if isinstance(lag, timedelta) else parse_duration(lag.removeprefix("+"))
+    if duration is None or not timedelta() <= duration <= _MAX_LAG:
+        raise MisuseError(
+            f"'{lag}' is not an availability lag. Use a duration of at most 31 days, such as 6h."
+        )
+    return Schedule(
+        cron=parse_cron(cron),
+        timezone=parse_timezone(timezone),
+        availability_lag_minutes=int(duration.total_seconds()) // 60,
+    )
+
+
 def parse_cron(text: str) -> str:
-    """The cron expression that a text means: five fields, or a name such as `daily`."""
+    """Parse a cron expression of five fields, or a name such as `daily`."""
     expression = _NAMES.get(text.strip().removeprefix("@").lower(), text.strip())
     advice = "Use minute, hour, day, month and weekday, as in '0 6 * * 1-5', or daily, hourly, ..."
     if len(expression) > _MAX_LENGTH or len(expression.split()) != _FIELDS:
@@ -83,10 +100,10 @@ def due_times(expression: str, timezone: str, after: datetime) -> Iterator[datet
 def due_now(
     expression: str, timezone: str, *, first: datetime, now: datetime, catch_up: CatchUp
 ) -> tuple[list[tuple[datetime, bool]], datetime]:
-    """The due times from `first` to `now`, each with whether it is run, and the next one.
+    """The due times from `first` to `now`, each with whether it is run, and the next due time.
 
-    `catch_up` decides about all but the last: `all` runs each of them. `last` runs the last one
-    however late it is, `none` only if it is at most five minutes late.
+    With `catch_up` `all`, every due time is run. With `last`, only the last one is run, however
+    late it is. With `none`, the last one is only run if it is at most five minutes late.
     """
     if catch_up == "all":
         later = takewhile(lambda due: due <= now, due_times(expression, timezone, first))
@@ -122,7 +139,7 @@ def _last_due(expression: str, timezone: str, *, first: datetime, now: datetime)
 
 
 def jitter_of(name: str, due: datetime, jitter: int) -> timedelta:
-    """How long the job of a due time waits: the same for all workers, at most `jitter` seconds."""
+    """The delay of the job of a due time: up to `jitter` seconds, the same for all workers."""
     if not jitter:
         return timedelta()
     digest = hashlib.blake2b(f"{name} {due.isoformat()}".encode(), digest_size=8).digest()

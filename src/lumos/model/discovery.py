@@ -36,7 +36,7 @@ class PastSchema(msgspec.Struct, frozen=True, kw_only=True):
 class TableState(msgspec.Struct, frozen=True, kw_only=True):
     """The current version of a table and its schema history from its log, oldest first.
 
-    The log of a table also has its data, that of a schema registry has not.
+    `has_data` is false for a schema registry, whose log only contains schemas.
     """
 
     version: str
@@ -101,7 +101,10 @@ class FoundDataset(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """A file or location that could not be read, and why; a remark is about a readable one."""
+    """A file or location that could not be read, and why.
+
+    A `remark` concerns a file that could be read.
+    """
 
     path: str
     reason: str

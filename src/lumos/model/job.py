@@ -26,8 +26,8 @@ class JobRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A job to put into the registry.
 
     Jobs with a higher priority run first. Of all jobs with one `concurrency_key`, at most
-    `concurrency_limit` run at the same time. A second request with the same `idempotency_key` is
-    the first one again.
+    `concurrency_limit` run at the same time. A second request with the same `idempotency_key` gets
+    the job of the first one.
     """
 
     kind: str

@@ -40,7 +40,7 @@ def is_within(path: str, outer: str) -> bool:
 
 
 def lineage_steps(path: str) -> tuple[str, ...]:
-    """The steps of a path in lineage, first the column; a text that is no path is one column."""
+    """The steps of a path in lineage, first the column; other text is one column."""
     steps = tuple(_LINEAGE_STEP.findall(path))
     return steps if steps and sum(map(len, steps)) == len(path) else (path,)
 
@@ -72,17 +72,17 @@ def overlap(one: str, other: str) -> bool:
 
 
 def path_below(path: str, outer: str) -> str | None:
-    """The rest of a path below another one, '' if both are the same; None if it is elsewhere."""
+    """The rest of a path below `outer`: '' if both are the same, None if it is not below."""
     rest = _match(path, outer)
     return None if rest is None or rest[1] else "".join(rest[0])
 
 
 def _match(one: str, other: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """The steps that remain of two paths after their common start; None if they separate."""
+    """The steps of two paths after their common start; None if neither contains the other."""
     left, right = lineage_steps(one), lineage_steps(other)
     i = j = 0
     while i < len(left) and j < len(right):
-        if _is_same_step(left[i], right[j]):
+        if left[i] == right[j] or field_name(left[i]) == field_name(right[j]):
             i, j = i + 1, j + 1
         elif left[i] == ELEMENT:
             i += 1
@@ -96,10 +96,6 @@ def _match(one: str, other: str) -> tuple[tuple[str, ...], tuple[str, ...]] | No
         else:
             i, j = i + 1, j + 1
     return left[i:], right[j:]
-
-
-def _is_same_step(one: str, other: str) -> bool:
-    return one == other or field_name(one) == field_name(other)
 
 
 def _is_unclear(step: str) -> bool:

@@ -53,11 +53,7 @@ _ENDING: Final = re.compile(r"(data|info|information)?s?$")
 
 def is_private(labels: Iterable[str]) -> bool:
     """Whether one of the labels forbids recording values."""
-    return any(_is_private(label) for label in labels)
-
-
-def _is_private(label: str) -> bool:
-    return any(_has_private_word(_words(part)) for part in _BREAK.split(label))
+    return any(_has_private_word(_words(part)) for label in labels for part in _BREAK.split(label))
 
 
 def _has_private_word(words: Sequence[str]) -> bool:

@@ -11,13 +11,13 @@ _PATTERN: Final = re.compile(r"([01]\d|2[0-3]):([0-5]\d)\s*-\s*([01]\d|2[0-3]):(
 
 
 class QuietHours(NamedTuple):
-    """From a time of day until another one, on the next day if that is earlier."""
+    """The part of a day from `start` to `end`, on the next day if `end` is earlier."""
 
     start: time
     end: time
 
     def next_end(self, at: datetime, timezone: str) -> datetime:
-        """The end of the quiet hours that a time is in; the time itself if it is in none."""
+        """Return when quiet hours end that include a time, or the time if none include it."""
         local = at.astimezone(ZoneInfo(timezone))
         now = local.time()
         if self.start < self.end:

@@ -5,8 +5,8 @@ from typing import Literal
 
 import msgspec
 
-# waiting: its data is not expected yet, or was late so far. refreshed: the data after the release
-# was scanned. given up: it never arrived. unscheduled: nobody knows when it would.
+# waiting: the data is not expected yet, or is late. refreshed: the data after the release was
+# scanned. given up: the data did not arrive in time. unscheduled: the dataset has no schedule.
 RefreshState = Literal["waiting", "refreshed", "given up", "failed", "unscheduled"]
 
 

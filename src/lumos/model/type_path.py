@@ -157,7 +157,7 @@ def nested_parts(field: Field) -> Iterator[NestedPart]:
 
 
 def removed_paths(before: Field, after: Field) -> frozenset[str]:
-    """Return the nested paths of a column that its new type does not have any more."""
+    """Return the nested paths of a column that its new type no longer has."""
     if before.type == after.type:
         return frozenset()
     remaining_paths = {part.path for part in nested_parts(after)}

@@ -147,7 +147,7 @@ def name_in(urn: str) -> str:
 
 
 def _distinct_ends(urns: Iterable[str], taken: Container[str]) -> dict[str, str]:
-    """The shortest distinct ends of paths; `taken` are names, which would be looked up instead."""
+    """The shortest ends of paths that are distinct and not `taken` as names of other datasets."""
     paths = {urn: _path_of(urn) for urn in urns}
     names = {urn: urn for urn in paths}
     unresolved = set(paths)

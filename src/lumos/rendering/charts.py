@@ -68,10 +68,8 @@ def colour_of(part: str) -> str:
 
 def in_order(parts: Iterable[str]) -> list[str]:
     """Parts in the order of all charts."""
-    known = list(dict.fromkeys(parts))
-    return [each for each in _ORDER if each in known] + [
-        each for each in known if each not in _ORDER
-    ]
+    order = {part: number for number, part in enumerate(_ORDER)}
+    return sorted(dict.fromkeys(parts), key=lambda part: order.get(part, len(order)))
 
 
 def bars(rows: Sequence[Bar], parts: Sequence[str], money: Money, *, label: str) -> str:
@@ -103,15 +101,7 @@ def bars(rows: Sequence[Bar], parts: Sequence[str], money: Money, *, label: str)
                 x += width
         shapes.append(tag("g", title(_hover(row, parts, money)), *pieces))
         shapes.append(text(money(row.amount), class_="amount", x=x + 7, y=y + 17))
-    height = max(len(rows) * _ROW_HEIGHT, 1)
-    return tag(
-        "svg",
-        *shapes,
-        class_="chart",
-        viewBox=f"0 0 {_WIDTH} {height}",
-        role="img",
-        aria_label=label,
-    )
+    return _chart(shapes, max(len(rows) * _ROW_HEIGHT, 1), label)
 
 
 def columns(rows: Sequence[Bar], parts: Sequence[str], money: Money, *, label: str) -> str:
@@ -126,7 +116,8 @@ def columns(rows: Sequence[Bar], parts: Sequence[str], money: Money, *, label: s
         shapes.append(tag("line", class_="grid", x1=_LEFT_MARGIN, x2=_WIDTH, y1=y, y2=y))
         amount = money(round(top * share)).removesuffix(".00")
         shapes.append(text(amount, class_="axis", x=_LEFT_MARGIN - 8, y=y + 4, text_anchor="end"))
-    every = max(1, -(-len(rows) // 9))
+    # At most nine columns have a label, the last one always.
+    label_interval = max(1, -(-len(rows) // 9))
     for number, row in enumerate(rows):
         x = _LEFT_MARGIN + step * number + (step - width) / 2
         y = float(base)
@@ -137,7 +128,7 @@ def columns(rows: Sequence[Bar], parts: Sequence[str], money: Money, *, label: s
             name = colour_of(part) + (" now" if row.is_now else "")
             pieces.append(tag("rect", class_=name, x=x, y=y, width=width, height=height))
         shapes.append(tag("g", title(_hover(row, parts, money)), *pieces))
-        if (len(rows) - 1 - number) % every == 0:
+        if (len(rows) - 1 - number) % label_interval == 0:
             middle = x + width / 2
             shapes.append(
                 text(row.name, class_="axis", x=middle, y=base + 17, text_anchor="middle")
@@ -146,10 +137,10 @@ def columns(rows: Sequence[Bar], parts: Sequence[str], money: Money, *, label: s
                 shapes.append(
                     text(row.note, class_="axis", x=middle, y=base + 32, text_anchor="middle")
                 )
-    return _picture(shapes, base + _FOOT_HEIGHT, label)
+    return _chart(shapes, base + _FOOT_HEIGHT, label)
 
 
-def _picture(shapes: Sequence[str], height: int, label: str) -> str:
+def _chart(shapes: Sequence[str], height: int, label: str) -> str:
     size = f"0 0 {_WIDTH} {height}"
     return tag("svg", *shapes, class_="chart", viewBox=size, role="img", aria_label=label)
 

@@ -43,14 +43,14 @@ def page(*, title: str, subtitle: str, footer: str, content: Sequence[str]) -> s
     return "".join(fills[piece] if number % 2 else piece for number, piece in enumerate(pieces))
 
 
-def tiles(several: Iterable[Tile]) -> str:
+def tiles(figures: Iterable[Tile]) -> str:
     """Key figures side by side."""
     elements = (
         f'<div class="tile"><span class="what">{escape(each.what)}</span>'
         f'<b class="{each.tone}{" long" if len(each.figure) > _LONG_FIGURE_LENGTH else ""}">'
         f"{escape(each.figure)}</b>"
         f"<span>{escape(each.note)}</span></div>"
-        for each in several
+        for each in figures
     )
     return f'<div class="tiles">{"".join(elements)}</div>'
 
@@ -72,14 +72,14 @@ def stack(*sections: str) -> str:
     return f'<div class="stack">{"".join(sections)}</div>'
 
 
-def key(parts: Sequence[str]) -> str:
+def parts_legend(parts: Sequence[str]) -> str:
     """The legend of parts with their standard colours."""
-    return named_key((colour_of(part), part) for part in parts)
+    return legend((colour_of(part), part) for part in parts)
 
 
-def named_key(pairs: Iterable[tuple[str, str]]) -> str:
-    """The legend of colours."""
-    elements = (f'<span><i class="{escape(one)}"></i>{escape(text)}</span>' for one, text in pairs)
+def legend(pairs: Iterable[tuple[str, str]]) -> str:
+    """A legend of CSS classes and the texts that explain their colours."""
+    elements = (f'<span><i class="{escape(css)}"></i>{escape(text)}</span>' for css, text in pairs)
     return f'<div class="key">{"".join(elements)}</div>'
 
 

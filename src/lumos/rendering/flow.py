@@ -21,8 +21,8 @@ _MIN_HEIGHT: Final = 160
 class FlowNode(NamedTuple):
     """A dataset in the diagram, with amounts in micro-units.
 
-    `direct` is spent on the dataset itself, and `kept` is not passed on. The rest flows in from and
-    out to other datasets, which may not be in the diagram. An `unneeded` dataset has no end use.
+    `direct` is spent on the dataset itself, and `retained` is not passed on. The rest flows from
+    and to other datasets, which may be missing in the diagram. An `unneeded` dataset has no use.
     """
 
     key: str
@@ -30,7 +30,7 @@ class FlowNode(NamedTuple):
     team: str
     total: int
     direct: int
-    kept: int
+    retained: int
     unneeded: bool = False
 
 
@@ -48,9 +48,9 @@ class _Box(NamedTuple):
     height: float
 
 
-def flow(stops: Sequence[FlowNode], bands: Sequence[FlowBand], money: Callable[[int], str]) -> str:
+def flow(nodes: Sequence[FlowNode], bands: Sequence[FlowBand], money: Callable[[int], str]) -> str:
     """The diagram as SVG."""
-    by_key = {stop.key: stop for stop in stops}
+    by_key = {node.key: node for node in nodes}
     visible = [band for band in bands if band.amount > 0 and band.upstream != band.downstream]
     columns = layers(list(by_key), [(band.upstream, band.downstream) for band in visible])
     scale, height = _scale(columns, by_key)
@@ -72,22 +72,22 @@ def flow(stops: Sequence[FlowNode], bands: Sequence[FlowBand], money: Callable[[
     )
 
 
-def _scale(columns: Sequence[Sequence[str]], stops: Mapping[str, FlowNode]) -> tuple[float, float]:
+def _scale(columns: Sequence[Sequence[str]], nodes: Mapping[str, FlowNode]) -> tuple[float, float]:
     """Pixels per micro-unit, and the height of the diagram."""
     max_boxes = max((len(column) for column in columns), default=1)
     height = min(_MAX_HEIGHT + 14 * max_boxes, max(_MIN_HEIGHT, 120 * max_boxes))
-    sums = [(sum(max(stops[key].total, 0) for key in column), len(column)) for column in columns]
+    sums = [(sum(max(nodes[key].total, 0) for key in column), len(column)) for column in columns]
     scales = [(height - _GAP * (count - 1)) / amount for amount, count in sums if amount > 0]
     return min(scales, default=0.0), float(height)
 
 
 def _boxes(
-    columns: Sequence[Sequence[str]], stops: Mapping[str, FlowNode], scale: float, height: float
+    columns: Sequence[Sequence[str]], nodes: Mapping[str, FlowNode], scale: float, height: float
 ) -> dict[str, _Box]:
     step = (_WIDTH - _LABEL_WIDTH - _BAR_WIDTH) / max(len(columns) - 1, 1)
     found: dict[str, _Box] = {}
     for number, column in enumerate(columns):
-        sizes = [max(stops[key].total * scale, _MIN_BAND_WIDTH) for key in column]
+        sizes = [max(nodes[key].total * scale, _MIN_BAND_WIDTH) for key in column]
         free = height - sum(sizes)
         gap = max(min(free / (len(column) + 1), 3 * _GAP), 2)
         y = _TOP + max((height - sum(sizes) - gap * (len(column) - 1)) / 2, 0)
@@ -100,7 +100,7 @@ def _boxes(
 def _render_bands(
     bands: Sequence[FlowBand],
     boxes: Mapping[str, _Box],
-    stops: Mapping[str, FlowNode],
+    nodes: Mapping[str, FlowNode],
     scale: float,
     money: Callable[[int], str],
 ) -> list[str]:
@@ -120,7 +120,7 @@ def _render_bands(
         path = (
             f"M{x:.1f} {y:.1f}C{middle:.1f} {y:.1f} {middle:.1f} {end_y:.1f} {end:.1f} {end_y:.1f}"
         )
-        names = f"{stops[band.upstream].name} → {stops[band.downstream].name}"
+        names = f"{nodes[band.upstream].name} → {nodes[band.downstream].name}"
         shapes.append(
             tag(
                 "path",
@@ -133,23 +133,23 @@ def _render_bands(
     return shapes
 
 
-def _render_node(stop: FlowNode, box: _Box, scale: float, money: Callable[[int], str]) -> str:
+def _render_node(node: FlowNode, box: _Box, scale: float, money: Callable[[int], str]) -> str:
     """A bar for the total; its left half marks direct cost, its right half retained cost."""
     half = _BAR_WIDTH / 2
     spent, retained = (
-        min(max(amount * scale, 0.0), box.height) for amount in (stop.direct, stop.kept)
+        min(max(amount * scale, 0.0), box.height) for amount in (node.direct, node.retained)
     )
     parts = [
         title(
-            f"{stop.name} ({stop.team})\ntotal cost {money(stop.total)}"
-            f"\nown and job cost {money(stop.direct)}"
-            f"\nupstream cost {money(stop.total - stop.direct)}\nretained {money(stop.kept)}"
-            + ("\nunused: no use is known" if stop.unneeded else "")
+            f"{node.name} ({node.team})\ntotal cost {money(node.total)}"
+            f"\nown and job cost {money(node.direct)}"
+            f"\nupstream cost {money(node.total - node.direct)}\nretained {money(node.retained)}"
+            + ("\nunused: no use is known" if node.unneeded else "")
         ),
         tag("rect", class_="whole", x=box.x, y=box.y, width=_BAR_WIDTH, height=box.height),
     ]
     # Bands use the upper part of a bar, so direct and retained cost are at the bottom.
-    retained_class = "unneeded" if stop.unneeded else "kept"
+    retained_class = "unneeded" if node.unneeded else "kept"
     for amount, name, x in ((spent, "spent", box.x), (retained, retained_class, box.x + half)):
         if amount > 0:
             y = box.y + box.height - amount
@@ -157,9 +157,9 @@ def _render_node(stop: FlowNode, box: _Box, scale: float, money: Callable[[int],
     return tag("g", *parts, class_="stop")
 
 
-def _label(stop: FlowNode, box: _Box, money: Callable[[int], str]) -> str:
+def _label(node: FlowNode, box: _Box, money: Callable[[int], str]) -> str:
     x, y = box.x + _BAR_WIDTH + 6, box.y + min(box.height / 2, 40) + 4
-    name, amount = shorten_name(stop.name, _MAX_NAME_LENGTH), money(stop.total)
+    name, amount = shorten_name(node.name, _MAX_NAME_LENGTH), money(node.total)
     if box.height < 26:
         return text(f"{name}  {amount}", class_="name", x=x, y=y)
     return text(name, class_="name", x=x, y=y - 7) + text(amount, class_="amount", x=x, y=y + 9)

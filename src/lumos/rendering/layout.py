@@ -1,6 +1,7 @@
 """Layered layout of a diagram: boxes in columns from left to right, with few crossings."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
 from typing import Final
 
 _SWEEPS: Final = 8
@@ -65,28 +66,28 @@ def _by_layer(boxes: Sequence[str], forward: Mapping[str, Sequence[str]]) -> lis
     for box in reversed(ready):
         if box not in successors and forward[box]:
             layer[box] = min(layer[after] for after in forward[box]) - 1
-    found: list[list[str]] = [[] for _ in range(max(layer.values(), default=-1) + 1)]
+    boxes_by_layer: list[list[str]] = [[] for _ in range(max(layer.values(), default=-1) + 1)]
     for box in boxes:
-        found[layer[box]].append(box)
-    return [each for each in found if each]
+        boxes_by_layer[layer[box]].append(box)
+    return [each for each in boxes_by_layer if each]
 
 
-def _sort_layers(found: list[list[str]], forward: Mapping[str, Sequence[str]]) -> list[list[str]]:
-    """The boxes of each layer, sorted by the mean position of their neighbours."""
+def _sort_layers(
+    unsorted: list[list[str]], forward: Mapping[str, Sequence[str]]
+) -> list[list[str]]:
+    """Sort the boxes of each layer by the mean position of their neighbours."""
     before: dict[str, list[str]] = {box: [] for box in forward}
     for box, ends in forward.items():
         for end in ends:
             before[end].append(box)
-    positions = {box: number for layer in found for number, box in enumerate(layer)}
+    positions = {box: number for layer in unsorted for number, box in enumerate(layer)}
     for sweep in range(_SWEEPS):
         is_rightward = sweep % 2 == 0
         neighbours = before if is_rightward else forward
-        for layer in found if is_rightward else reversed(found):
-            means = {box: _mean_position(neighbours[box] or [box], positions) for box in layer}
+        for layer in unsorted if is_rightward else reversed(unsorted):
+            means = {
+                box: fmean(positions[each] for each in neighbours[box] or [box]) for box in layer
+            }
             layer.sort(key=means.__getitem__)
             positions.update({box: number for number, box in enumerate(layer)})
-    return found
-
-
-def _mean_position(neighbours: Collection[str], positions: Mapping[str, int]) -> float:
-    return sum(positions[each] for each in neighbours) / len(neighbours)
+    return unsorted

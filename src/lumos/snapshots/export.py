@@ -193,7 +193,7 @@ class _ExportedEntries:
         progress: Progress,
     ) -> None:
         self._catalog = catalog
-        self._wanted = options
+        self._options = options
         self._base = base
         self._progress = progress
         self._is_selected = (
@@ -212,12 +212,12 @@ class _ExportedEntries:
 
     def items(self, kind: EntryKind) -> Iterator[Any]:
         """The entries of another kind; with a selection, only those that its datasets refer to."""
-        if kind is JOBS and "lineage" in self._wanted.omitted:
+        if kind is JOBS and "lineage" in self._options.omitted:
             return iter(())
         found = self._catalog.items(kind)
         if self._is_selected is not None:
             found = iter(self._referenced_entries(kind, list(found)))
-        if kind is JOBS and "cost" in self._wanted.omitted:
+        if kind is JOBS and "cost" in self._options.omitted:
             found = (msgspec.structs.replace(job, cost=None) for job in found)
         return found if self._base is None else self._base.changed_entries(kind, found)
 
@@ -230,9 +230,6 @@ class _ExportedEntries:
             else:
                 base.mark_existing(entry)
 
-    def _selected_datasets(self) -> Iterator[CatalogEntry]:
-        return filter(self._is_selected, self._catalog.datasets())
-
     def _with_progress(self, entries: Iterator[CatalogEntry]) -> Iterator[CatalogEntry]:
         total = self._catalog.count()
         for number, entry in enumerate(entries, start=1):
@@ -241,21 +238,22 @@ class _ExportedEntries:
             yield entry
 
     def _without_private_values(self, entry: CatalogEntry) -> CatalogEntry:
-        changes: dict[str, Any] = dict.fromkeys(self._wanted.omitted)
+        changes: dict[str, Any] = dict.fromkeys(self._options.omitted)
         statistics = allowed_statistics(entry)
         if statistics is not None and "statistics" not in changes:
             # Minimum and maximum values are data, which is not exported by default.
-            exported = statistics if self._wanted.ranges else without_ranges(statistics)
+            exported = statistics if self._options.ranges else without_ranges(statistics)
             changes["statistics"] = exported
         quality = allowed_quality(entry)
         if quality is not None and quality.profile is not None and "quality" not in changes:
-            profile = quality.profile if self._wanted.values else without_values(quality.profile)
+            profile = quality.profile if self._options.values else without_values(quality.profile)
             changes["quality"] = msgspec.structs.replace(quality, profile=profile)
         return msgspec.structs.replace(entry, **changes) if changes else entry
 
     def _referenced_entries(self, kind: EntryKind, items: Sequence[Any]) -> list[Any]:
         if self._referenced_keys is None:
-            self._referenced_keys = _references(self._selected_datasets())
+            selected = filter(self._is_selected, self._catalog.datasets())
+            self._referenced_keys = _references(selected)
         keys = self._referenced_keys.get(kind.plural, set())
         if kind is JOBS:
             datasets = self._referenced_keys[DATASETS.plural]

@@ -153,7 +153,8 @@ class ImportProgress:
                 self.changes.append(plan.report())
             remaining = _MAX_REPORTED - len(self.conflicts)
             self.conflicts += [
-                _conflict(plan.key, conflict) for conflict in plan.conflicts[:remaining]
+                ConflictReport(key=plan.key, path=each.path, theirs=each.theirs, ours=each.ours)
+                for each in plan.conflicts[:remaining]
             ]
             for aspect, kind_of_storage in storage.get(plan.key, {}).items():
                 counts = self.sums.held.setdefault(aspect, {})
@@ -201,7 +202,3 @@ class ImportProgress:
     def _save(self, transaction: Transaction, **fields: Any) -> None:
         self._run = msgspec.structs.replace(self.run, **fields)
         transaction.journal.save_run(self._run)
-
-
-def _conflict(key: str, conflict: Conflict) -> ConflictReport:
-    return ConflictReport(key=key, path=conflict.path, theirs=conflict.theirs, ours=conflict.ours)

@@ -370,9 +370,8 @@ class CatalogTarget(ImportTarget):
         plans: Sequence[EntryPlan],
         storage: Mapping[str, Mapping[str, AspectStorage]],
     ) -> None:
-        steps = [plan for plan in plans if plan.is_step and plan.problem is None]
-        transaction.journal.mark(progress.run.id, kind.plural, _plan_keys(steps), "done")
-        bases = {plan.key: plan.new_base for plan in steps}
+        bases = {plan.key: plan.new_base for plan in plans if plan.is_step and plan.problem is None}
+        transaction.journal.mark(progress.run.id, kind.plural, bases.keys(), "done")
         transaction.journal.save_bases(self.name, kind.plural, bases)
         progress.count(plans, storage)
 
@@ -426,10 +425,6 @@ def _batch_size(platform: Platform) -> int:
 
 def _keys(kind: EntryKind, values: Iterable[Any]) -> list[str]:
     return [getattr(value, kind.key) for value in values]
-
-
-def _plan_keys(plans: Iterable[EntryPlan]) -> list[str]:
-    return [plan.key for plan in plans]
 
 
 def _is_done(step: ImportStep | None) -> bool:

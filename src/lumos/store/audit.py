@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import Connection, Row, select, update
+from sqlalchemy import Connection, select, update
 
 from lumos.actor import ActorKind, current_actor
 from lumos.model.json_codec import to_json
@@ -100,7 +100,8 @@ class AuditReader:
     def _rows(self, statement: Any) -> Iterator[AuditRow]:
         with self._database.reading() as connection:
             streaming = connection.execution_options(yield_per=_PAGE_SIZE)
-            yield from map(_audit_row, streaming.execute(statement))
+            for row in streaming.execute(statement):
+                yield AuditRow(**row._mapping)
 
 
 def new_entry(
@@ -148,7 +149,3 @@ def append(connection: Connection, entries: list[dict[str, Any]]) -> None:
 def _head(connection: Connection) -> AuditHead | None:
     row = connection.execute(select(tables.audit_head)).first()
     return None if row is None else AuditHead(sequence=row.sequence, hash=row.hash)
-
-
-def _audit_row(row: Row[Any]) -> AuditRow:
-    return AuditRow(**row._mapping)

@@ -43,7 +43,7 @@ class OutboxEntry(NamedTuple):
 
 
 class CatalogOutbox:
-    """Reads what still has to be published to catalogs."""
+    """Reads the changes that still have to be published to catalogs."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -8,11 +8,11 @@ from lumos.store.database import Database
 
 
 class WriteCondition:
-    """What has to hold when a dataset is written.
+    """A condition under which a dataset is written.
 
-    `check` reads the dataset from a view of the transaction that holds its lock, and raises an
-    error if the dataset has changed. Once a transaction with the check has committed, later ones
-    are not checked: they belong to the same write.
+    `check` reads the dataset in the transaction that holds its lock, and raises an error if the
+    dataset has changed. After the first commit, later transactions are not checked, because they
+    belong to the same write.
     """
 
     def __init__(self, urn: str, check: Callable[[Database], None]) -> None:
@@ -25,7 +25,7 @@ _CONDITION: ContextVar[WriteCondition | None] = ContextVar("lumos_write_conditio
 
 
 def pending_condition() -> WriteCondition | None:
-    """The condition of this thread's next write, if it has one that was not met yet."""
+    """The condition of this thread that no transaction has checked yet, or None."""
     condition = _CONDITION.get()
     return None if condition is None or condition.is_met else condition
 

@@ -173,14 +173,9 @@ class CostReader:
         table, alias = tables.cost_override, tables.alias.c
         statement = select(table).order_by(table.c.urn, table.c.type, table.c.since)
         with self._database.reading() as connection:
-            current_urns = {
-                row.urn: row.dataset_urn
-                for row in connection.execute(
-                    select(alias.urn, alias.dataset_urn).where(
-                        alias.urn.in_(select(table.c.urn).distinct())
-                    )
-                )
-            }
+            is_overridden = alias.urn.in_(select(table.c.urn))
+            renamed = select(alias.urn, alias.dataset_urn).where(is_overridden)
+            current_urns = {row.urn: row.dataset_urn for row in connection.execute(renamed)}
             overrides = (StoredOverride(**row._mapping) for row in connection.execute(statement))
             return tuple(
                 each._replace(urn=current_urns.get(each.urn, each.urn)) for each in overrides
@@ -194,10 +189,8 @@ class CostReader:
         table, alias, aspect = tables.storage_size, tables.alias.c, tables.aspect.c
         found: dict[str, StorageSize] = {}
         with self._database.reading() as connection:
-            current_urns = {
-                row.urn: row.dataset_urn
-                for row in connection.execute(select(alias.urn, alias.dataset_urn))
-            }
+            renamed = select(alias.urn, alias.dataset_urn)
+            current_urns = {row.urn: row.dataset_urn for row in connection.execute(renamed)}
         columns = table.c.urn, type_coerce(table.c.day, Integer), table.c.bytes, table.c.classes
         last = (until - EPOCH).days
         for page in self._pages(select(*columns)):

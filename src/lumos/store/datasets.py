@@ -63,11 +63,11 @@ class SchemaRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RecordedShapes(msgspec.Struct, frozen=True, kw_only=True):
-    """The recorded state of the file schemas of a live dataset.
+    """The file schemas of a live dataset, as the last scan recorded them.
 
-    `memory` is what later scans need to know about the schemas, encoded by `lumos.discovery`;
-    `schema` is the schema that the files declare, as JSON. Without `memory`, `schema` is the
-    recorded schema of the dataset, which includes partition columns.
+    `schema` is the schema that the files declare, as JSON. `memory` is the state that later scans
+    need, encoded by `lumos.discovery`. If `memory` is None, `schema` is the schema of the dataset,
+    which includes partition columns.
     """
 
     format: str | None

@@ -6,13 +6,11 @@ from typing import Any
 
 import msgspec
 from sqlalchemy import (
-    ARRAY,
     ColumnElement,
     Connection,
     Select,
     Text,
     and_,
-    bindparam,
     delete,
     false,
     func,
@@ -24,7 +22,7 @@ from sqlalchemy import (
 
 from lumos.model.change import ChangeEvent, EventType
 from lumos.model.dataset_pattern import DatasetPattern
-from lumos.model.json_codec import from_json, to_json
+from lumos.model.json_codec import from_json
 from lumos.model.schema import Schema
 from lumos.model.urn import SCHEME, Urn
 from lumos.store import tables
@@ -35,7 +33,7 @@ from lumos.store.datasets import (
     schema_record,
     schemas_by_hash,
 )
-from lumos.store.statements import batches
+from lumos.store.statements import among, batches
 
 
 class RecordedSchemaVersion(msgspec.Struct, frozen=True, kw_only=True):
@@ -355,16 +353,10 @@ def _is_older(connection: Connection, event_id: str) -> ColumnElement[bool]:
 
 
 def _is_one_of(connection: Connection, urns: frozenset[str]) -> ColumnElement[bool]:
-    """Whether an event has one of the URNs, passed as one parameter.
-
-    There may be more URNs than either database accepts parameters.
-    """
+    """Whether an event has one of the URNs."""
     column: ColumnElement[str] = tables.change_event.c.urn
-    if connection.dialect.name == "postgresql":
-        return column == func.any(bindparam("urns", list(urns), type_=ARRAY(Text)))
-    if len(urns) > _MAX_LOOKUPS:
+    if connection.dialect.name == "sqlite" and len(urns) > _MAX_LOOKUPS:
         # The unary plus keeps SQLite from using the index on URNs: for this many URNs, filtering
         # events in their order is faster than looking up each URN and sorting the results.
         column = literal_column("+change_event.urn", Text)
-    urn_rows = func.json_each(to_json(sorted(urns)).decode()).table_valued("value")
-    return column.in_(select(urn_rows.c.value))
+    return among(connection, column, sorted(urns))

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any, Final
 
+import msgspec
 from sqlalchemy import (
     ColumnElement,
     Connection,
@@ -52,7 +53,7 @@ Clock = Callable[[], datetime]
 
 
 class LeaseLost(StoreError):
-    """The job was cancelled or belongs to another worker by now; nothing was written."""
+    """The job was cancelled, or another worker has leased it; nothing was written."""
 
     def __init__(self, id: int) -> None:
         self.id = id
@@ -108,8 +109,7 @@ class JobRegistry:
     def insert(self, connection: Connection, request: JobRequest) -> tuple[JobRecord, bool]:
         """Like `submit`, in a transaction of the caller."""
         now = self.now(connection)
-        row = {name: getattr(request, name) for name in request.__struct_fields__}
-        row |= {
+        row = msgspec.structs.asdict(request) | {
             "arguments": to_json(request.arguments),
             "not_before": request.not_before or now,
             "state": "queued",
@@ -447,7 +447,7 @@ class ScheduleRegistry:
 
     def add(self, record: ScheduleRecord) -> bool:
         """Add a schedule; False if its name is taken."""
-        row = {name: getattr(record, name) for name in record.__struct_fields__}
+        row = msgspec.structs.asdict(record)
         row["arguments"] = to_json(record.arguments)
         with self._database.writing() as connection:
             statement = insert_if_new(connection.dialect.name, schedule)
@@ -571,8 +571,8 @@ class ScheduleRegistry:
 def _is_due(now: datetime) -> ColumnElement[bool]:
     """Whether a queued job may begin.
 
-    A job that was to begin at once, or whose last attempt began later than now, was queued before
-    the clock was set back. It does not wait until the clock has caught up.
+    If the clock was set back, the times of queued jobs may be in the future. A job that was to
+    begin at once, or whose last attempt began in the future, does not wait for the clock.
     """
     return or_(
         table.c.not_before <= now,

@@ -139,8 +139,7 @@ class ImportJournalWriter:
             started_at=at,
             updated_at=at,
         )
-        row = {name: getattr(run, name) for name in run.__struct_fields__}
-        self._connection.execute(tables.import_run.insert().values(**row))
+        self._connection.execute(tables.import_run.insert().values(**msgspec.structs.asdict(run)))
         return run
 
     def close(self, run: ImportRun) -> None:
@@ -163,8 +162,9 @@ class ImportJournalWriter:
 
     def save_run(self, run: ImportRun) -> None:
         """Record the progress of an import."""
-        row = {name: getattr(run, name) for name in run.__struct_fields__}
-        self._connection.execute(replace(self._dialect, tables.import_run), row)
+        self._connection.execute(
+            replace(self._dialect, tables.import_run), msgspec.structs.asdict(run)
+        )
 
     def plan(self, run: str, steps: Sequence[ImportStep]) -> None:
         """Record steps before they are written; a step that is planned again keeps its `before`."""
@@ -180,8 +180,6 @@ class ImportJournalWriter:
             }
             for step in steps
         ]
-        if not rows:
-            return
         for row in rows:
             is_new = self._connection.execute(
                 insert_if_new(self._dialect, tables.import_step), row

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from functools import cache
-from itertools import islice
 from typing import Any
 
 import msgspec
@@ -30,11 +29,9 @@ from lumos.model.notification import (
     ReminderRun,
 )
 from lumos.store.database import Database
-from lumos.store.statements import insert_if_new
+from lumos.store.statements import batches, insert_if_new
 from lumos.store.tables import notification as table
 from lumos.store.tables import reminder_run
-
-_PAGE_SIZE = 500
 
 
 class ChannelCount(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,7 +51,7 @@ def post(
     due_at: datetime | None = None,
 ) -> bool:
     """Put a message into the outbox; False if the channel has one for this event already."""
-    row = {name: getattr(notification, name) for name in notification.__struct_fields__}
+    row = msgspec.structs.asdict(notification)
     row |= {"state": "pending", "tries": 0, "created_at": at, "due_at": due_at or at}
     statement = insert_if_new(connection.dialect.name, table)
     return connection.execute(statement, row).first() is not None
@@ -62,7 +59,7 @@ def post(
 
 def record_run(connection: Connection, run: ReminderRun) -> bool:
     """Record that a due time of a reminder is handled; False if it was recorded before."""
-    row = {name: getattr(run, name) for name in run.__struct_fields__}
+    row = msgspec.structs.asdict(run)
     statement = insert_if_new(connection.dialect.name, reminder_run)
     return connection.execute(statement, row).first() is not None
 
@@ -165,15 +162,14 @@ class NotificationOutbox:
 
     def alerts(self, event_ids: Iterable[str]) -> Mapping[str, Alert]:
         """The state of the notifications about the given events, by event."""
-        found: dict[str, list[Any]] = {}
-        remaining = iter(event_ids)
+        rows_by_event: dict[str, list[Any]] = {}
         columns = (table.c.event_id, table.c.channel, table.c.state, table.c.sent_at)
         with self._database.reading() as connection:
-            while batch := list(islice(remaining, _PAGE_SIZE)):
+            for batch in batches(set(event_ids)):
                 statement = select(*columns).where(table.c.event_id.in_(batch)).order_by(table.c.id)
                 for row in connection.execute(statement):
-                    found.setdefault(row.event_id, []).append(row)
-        return {event_id: _alert(rows) for event_id, rows in found.items()}
+                    rows_by_event.setdefault(row.event_id, []).append(row)
+        return {event_id: _alert(rows) for event_id, rows in rows_by_event.items()}
 
 
 _now = bindparam("now", type_=table.c.due_at.type)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+import msgspec
 from sqlalchemy import select
 
 from lumos.model.job import JobRequest
@@ -26,7 +27,7 @@ class ReleaseRecords:
         self, release: Release, refreshes: Iterable[ReleaseRefresh], jobs: Iterable[JobRequest]
     ) -> None:
         """Record a release and its refreshes; those that exist already stay as they are."""
-        row = {name: getattr(release, name) for name in release.__struct_fields__}
+        row = msgspec.structs.asdict(release)
         rows = [_row(release.name, each) for each in refreshes]
         with self._database.writing() as connection:
             dialect = connection.dialect.name

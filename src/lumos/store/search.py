@@ -421,7 +421,7 @@ def _index_parameters(row: Any) -> dict[str, Any]:
 
 
 def _with_vector(row: dict[str, str]) -> dict[str, str]:
-    """The row with a PostgreSQL text vector; every weight needs a position, so columns get one."""
+    """Add a PostgreSQL text vector to a row; weights need positions, so each column has one."""
     lexemes = [
         f"{word}:{position}{weight}"
         for position, (column, weight) in enumerate(_WEIGHTS.items(), start=1)
@@ -459,7 +459,7 @@ def find(connection: Connection, query: str, facets: Facets, *, limit: int) -> S
     by_name_parameters: dict[str, Any] = {}
     if query_terms:
         by_name_parameters = {
-            "exact": _match_facets(connection, f"2{''.join(query_terms)}", required),
+            "exact": _match(connection, [], (), [f"2{''.join(query_terms)}", *required]),
             "name": _match(connection, query_terms, ("name",), required),
             "path": _match(connection, query_terms, ("name", "path"), required),
             "limit": max_candidates,
@@ -575,11 +575,12 @@ def _nearest_word(connection: Connection, misspelt: str) -> str | None:
 
 def _decode_word(word: str) -> str:
     """A word of the index in its original spelling; the reverse of `_to_ascii_word`."""
-    return _CODE_POINT.sub(lambda code: _letter(int(code[1], 16)) or code[0], word)
 
+    def decode(code: re.Match[str]) -> str:
+        code_point = int(code[1], 16)
+        return chr(code_point) if 127 < code_point < 0x110000 else code[0]
 
-def _letter(code_point: int) -> str:
-    return chr(code_point) if 127 < code_point < 0x110000 else ""
+    return _CODE_POINT.sub(decode, word)
 
 
 def _rank(candidate: tuple[int, str, str], query_terms: list[str]) -> tuple[Any, ...]:
@@ -653,17 +654,13 @@ _POSTGRES_WORDS: Final = text(
 )
 
 
-def _match_facets(connection: Connection, facet: str, required: list[str]) -> str:
-    """A match expression for tokens in the `facets` column only."""
-    if connection.dialect.name == "postgresql":
-        return " & ".join(f"'{each}':D" for each in (facet, *required))
-    return " AND ".join(f'facets : "{each}"' for each in (facet, *required))
-
-
 def _match(
     connection: Connection, query_terms: list[str], columns: tuple[str, ...], required: list[str]
 ) -> str:
-    """A match expression; words are only letters and digits, so nothing needs escaping."""
+    """A match expression for words in some columns, and for `required` tokens of facets.
+
+    Words are only letters and digits, so nothing needs escaping.
+    """
     if connection.dialect.name == "postgresql":
         weights = "".join(_WEIGHTS[column] for column in columns)
         terms = [f"('{word}':*{weights} | '1{word}':D)" for word in query_terms]

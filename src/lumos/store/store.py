@@ -70,7 +70,7 @@ from lumos.store.usage import UsageReader
 Result = TypeVar("Result")
 _ATTEMPTS: Final = 6
 _FIRST_WAIT_SECONDS: Final = 0.05
-# The number of candidates that the error for an ambiguous name lists.
+# The error for an ambiguous name lists this many candidates.
 _MAX_CANDIDATES: Final = 5
 # Built once: building a statement takes longer than running it.
 _URNS: BindParameter[Any] = bindparam("urns", expanding=True)
@@ -263,7 +263,7 @@ class Store:
         return next((urn for urn in found if urn is not None), None) or self._find_renamed(name)
 
     def _find_renamed(self, name: str) -> str | None:
-        """The dataset that alone had the end of a path before it was renamed or joined."""
+        """The dataset that is the only one with a former path that ends with the name."""
         alias = tables.alias.c
         end = "/" + Urn.of("any", name.strip("/").split("/")).path_text
         statement = select(alias.urn, alias.dataset_urn).where(

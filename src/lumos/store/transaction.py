@@ -131,7 +131,7 @@ class Transaction:
             self._condition = condition
 
     def on_committed(self) -> None:
-        """Note that the condition that was checked here is met."""
+        """Mark the condition that this transaction has checked as met."""
         if self._condition is not None:
             self._condition.is_met = True
 
@@ -198,8 +198,8 @@ class Transaction:
     def save(self, dataset: KnownDataset) -> None:
         """Record the identity, versions and fingerprints of a dataset."""
         self._mark_written(dataset.urn)
-        row = {name: getattr(dataset, name) for name in dataset.__struct_fields__}
-        self._execute(replace(self._dialect, tables.dataset, "created_at"), row)
+        statement = replace(self._dialect, tables.dataset, "created_at")
+        self._execute(statement, msgspec.structs.asdict(dataset))
 
     def save_aspect(
         self, urn: str, name: str, value: Aspect | Any, *, writer: str, at: datetime
@@ -306,11 +306,10 @@ class Transaction:
     def rename(self, known: KnownDataset, *, to: str, name: str, at: datetime) -> None:
         """Change the URN of a dataset, including its history, aspects, usage and lineage."""
         renamed = msgspec.structs.replace(known, urn=to, name=name)
-        row = {field: getattr(renamed, field) for field in renamed.__struct_fields__}
         self.annotations.flush()
         self.lineage.flush()
         execute = self._connection.execute
-        execute(tables.dataset.insert().values(**row))
+        execute(tables.dataset.insert().values(**msgspec.structs.asdict(renamed)))
         for table in _TABLES_OF_DATASETS:
             execute(update(table).where(table.c.urn == known.urn).values(urn=to))
         alias = tables.alias
@@ -359,8 +358,7 @@ class Transaction:
 
     def save_scan(self, scan: FinishedScan) -> None:
         """Make the manifest of a scan the current one of its source."""
-        row = {name: getattr(scan, name) for name in scan.__struct_fields__}
-        self._execute(replace(self._dialect, tables.scan), row)
+        self._execute(replace(self._dialect, tables.scan), msgspec.structs.asdict(scan))
 
     def audit(
         self,
@@ -458,7 +456,7 @@ class EntryWriter:
     def put_extras(self, urn: str, extras: Mapping[str, bytes], *, is_new: bool = False) -> None:
         """Replace all extras of a dataset."""
         if not is_new:
-            self._connection.execute(_DELETE_EXTRAS, {"wanted": urn})
+            self._connection.execute(_DELETE_EXTRAS, {"urn": urn})
         if extras:
             rows = [{"urn": urn, "name": name, "body": body} for name, body in extras.items()]
             self._connection.execute(tables.extras.insert(), rows)
@@ -468,7 +466,7 @@ class EntryWriter:
     ) -> None:
         """Replace the schema history of a dataset, oldest version first."""
         if not is_new:
-            self._connection.execute(_DELETE_VERSIONS, {"wanted": urn})
+            self._connection.execute(_DELETE_VERSIONS, {"urn": urn})
         if versions:
             rows = [
                 {"urn": urn, "number": number, **version._asdict()}
@@ -486,7 +484,7 @@ class EntryWriter:
         self._transaction.annotations.flush()
         self._transaction.lineage.delete_aspect(urn)
         for statement in _DELETE_DATASET:
-            self._connection.execute(statement, {"wanted": urn})
+            self._connection.execute(statement, {"urn": urn})
         self._transaction.mark_deleted(urn)
 
     def former_names(self, urns: Collection[str]) -> dict[str, str]:
@@ -538,11 +536,8 @@ _LAST_NUMBER = select(func.coalesce(func.max(tables.schema_version.c.number), 0)
 )
 _SCHEMA_MEMORY = select(tables.schema_memory.c.body).where(tables.schema_memory.c.urn == _URN)
 _DROP_ALIAS = delete(tables.alias).where(tables.alias.c.urn == _URN)
-_WANTED: Final[BindParameter[str]] = bindparam("wanted")
-_DELETE_EXTRAS: Final = delete(tables.extras).where(tables.extras.c.urn == _WANTED)
-_DELETE_VERSIONS: Final = delete(tables.schema_version).where(
-    tables.schema_version.c.urn == _WANTED
-)
+_DELETE_EXTRAS: Final = delete(tables.extras).where(tables.extras.c.urn == _URN)
+_DELETE_VERSIONS: Final = delete(tables.schema_version).where(tables.schema_version.c.urn == _URN)
 _TABLES_OF_DATASETS: Final = (
     tables.aspect,
     tables.annotation,
@@ -551,9 +546,9 @@ _TABLES_OF_DATASETS: Final = (
     tables.schema_memory,
 )
 _DELETE_DATASET: Final = (
-    *(delete(table).where(table.c.urn == _WANTED) for table in _TABLES_OF_DATASETS),
-    delete(tables.alias).where(tables.alias.c.dataset_urn == _WANTED),
-    delete(tables.dataset).where(tables.dataset.c.urn == _WANTED),
+    *(delete(table).where(table.c.urn == _URN) for table in _TABLES_OF_DATASETS),
+    delete(tables.alias).where(tables.alias.c.dataset_urn == _URN),
+    delete(tables.dataset).where(tables.dataset.c.urn == _URN),
 )
 
 

@@ -15,6 +15,7 @@ from lumos.model.dataset import ColumnReads, Reader, Usage
 from lumos.model.json_codec import from_json, to_json
 from lumos.store import tables
 from lumos.store.database import Database, lock_in_transaction
+from lumos.store.lineage.edges import current_urns
 from lumos.store.statements import batches, replace
 
 # The name under which reads of unknown columns are counted.
@@ -161,10 +162,10 @@ class UsageReader:
     def counted_keys(self, days: Collection[date]) -> Iterator[bytes]:
         """Yield the keys of statements counted on these days, 8 bytes each, by day and log."""
         column = tables.usage_log.c
-        wanted = sorted(days)
+        in_order = sorted(days)
         with self._database.reading() as connection:
-            for start in range(0, len(wanted), _PAGE_SIZE):
-                batch = wanted[start : start + _PAGE_SIZE]
+            for start in range(0, len(in_order), _PAGE_SIZE):
+                batch = in_order[start : start + _PAGE_SIZE]
                 statement = select(column["keys"]).where(column.day.in_(batch))
                 yield from connection.scalars(statement, execution_options={"yield_per": 10})
 
@@ -197,9 +198,9 @@ class UsageWriter:
         changed_urns: set[str] = set()
         statement = replace(self._connection.dialect.name, tables.usage_reads)
         ordered = sorted(reads, key=attrgetter("urn"))
-        current_urns = self._current_urns({each.urn for each in ordered})
+        current_by_urn = current_urns(self._connection, {each.urn for each in ordered})
         for urn, group in groupby(ordered, key=attrgetter("urn")):
-            current = current_urns.get(urn, urn)
+            current = current_by_urn[urn]
             added = [each._replace(urn=current, reporter=reporter) for each in group]
             days = [each.day for each in added]
             known = {
@@ -334,15 +335,6 @@ class UsageWriter:
             self._connection.execute(
                 update(extras).where(*is_timestamps).values(body=to_json(newer))
             )
-
-    def _current_urns(self, urns: Collection[str]) -> dict[str, str]:
-        alias = tables.alias.c
-        aliases = select(alias.urn, alias.dataset_urn)
-        return {
-            row.urn: row.dataset_urn
-            for batch in batches(urns)
-            for row in self._connection.execute(aliases.where(alias.urn.in_(batch)))
-        }
 
 
 def usage_of(reads: Iterable[Reads]) -> Usage | None:

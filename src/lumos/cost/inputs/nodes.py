@@ -142,7 +142,7 @@ def _edges(
     job_inputs = np.stack([upstream[has_job], job[has_job]], axis=1)
     job_outputs = np.stack([job[has_job], downstream[has_job]], axis=1)
     flows, connected_by_jobs, own_inputs = (
-        _to_array(each) for each in _job_edges(jobs, node_by_urn)
+        np.array(pairs, dtype=np.int64).reshape(-1, 2) for pairs in _job_edges(jobs, node_by_urn)
     )
     # A job may read one of its outputs to produce another output.
     own_inputs = own_inputs[
@@ -177,10 +177,6 @@ def _job_edges(
         if len(reads) * len(outputs) <= _MAX_PAIRS:
             connected += product(reads, outputs)
     return edges, connected, own_inputs
-
-
-def _to_array(pairs: _NodePairs) -> Integers:
-    return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
 
 def _edge_codes(edges: Integers, nodes: int) -> Integers:

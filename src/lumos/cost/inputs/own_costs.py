@@ -30,6 +30,7 @@ from lumos.errors import MisuseError
 from lumos.model.cost import COST_TYPES, UNALLOCATED, CostType, MeteredUsage
 from lumos.model.money import MICRO, amount_of, check_amount, format_money, micros
 from lumos.model.period import Period
+from lumos.rendering.text import plural
 from lumos.store.costs import EPOCH, StorageSize
 from lumos.store.errors import UnknownDataset
 from lumos.store.lineage.jobs import MAX_RUNS
@@ -75,7 +76,7 @@ class StorageCosts:
     def remarks(self) -> tuple[str, ...]:
         """Remarks on datasets without a storage price, and on datasets scanned too late."""
         found = [
-            f"{datasets:,} dataset{'' if datasets == 1 else 's'} on {provider} "
+            f"{plural(datasets, 'dataset')} on {provider} "
             f"({_format_size(size)}) {'has' if datasets == 1 else 'have'} no storage price and "
             f"count{'s' if datasets == 1 else ''} as free. To price storage, set "
             f"{self._prices.storage_key(provider, '')}."
@@ -373,11 +374,10 @@ class ComputeCosts:
             amount = format_money(sum(self._unmatched.values()), self._prices.currency)
             yield f"{amount} is unallocated: {self._finder.explain_unmatched(names)}"
         for engine, jobs in sorted(self._unpriced.items()):
-            job_count = f"{len(jobs):,} job{'' if len(jobs) == 1 else 's'}"
             yield (
-                f"{job_count} on {engine} count{'s' if len(jobs) == 1 else ''} as free: no usage "
-                f"is imported (lumos cost ingest) and {self._prices.compute_key(engine, 'hour')} "
-                "is not set."
+                f"{plural(len(jobs), 'job')} on {engine} count{'s' if len(jobs) == 1 else ''} as "
+                "free: no usage is imported (lumos cost ingest) and "
+                f"{self._prices.compute_key(engine, 'hour')} is not set."
             )
         metered_twice = sum(len(reporters) > 1 for reporters in self._reporters.values())
         if metered_twice:
@@ -394,14 +394,13 @@ class ComputeCosts:
             )
         for engine, runs in sorted(self._unpriced_runs.items()):
             yield (
-                f"{runs:,} run{'' if runs == 1 else 's'} on {engine} used no unit that has a price "
+                f"{plural(runs, 'run')} on {engine} used no unit that has a price "
                 f"and count{'s' if runs == 1 else ''} as free."
             )
         if self._incomplete_jobs:
             yield (
-                f"Only the last {MAX_RUNS} runs of {self._incomplete_jobs:,} "
-                f"job{'' if self._incomplete_jobs == 1 else 's'} are known; they do not reach back "
-                "to the start of the period."
+                f"Only the last {MAX_RUNS} runs of {plural(self._incomplete_jobs, 'job')} are "
+                "known; they do not reach back to the start of the period."
             )
 
     @property

@@ -74,10 +74,7 @@ class SnapshotProblem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EntryCheck:
-    """Checks the entries of a container in one pass and counts them.
-
-    An upgraded container was written in an earlier version of the format.
-    """
+    """Checks the entries of a container in one pass and counts them."""
 
     def __init__(
         self,

@@ -6,6 +6,7 @@ removals that do not affect others. Everything else is informational.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from operator import attrgetter
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 import msgspec
@@ -251,7 +252,7 @@ def _compare_common_fields(before: Schema, after: Schema) -> Iterator[AspectDiff
         if new_field is None or field == new_field:
             continue
         yield from _compare_field_labels(quoted_name(field.name), field, new_field)
-        old, new = (_index(side.nested, _path) for side in (field, new_field))
+        old, new = (_index(side.nested, attrgetter("path")) for side in (field, new_field))
         for path in dict.fromkeys((*old, *new)):
             unannotated = NestedField(path=str(path))
             yield from _compare_field_labels(
@@ -271,7 +272,7 @@ def _compare_field_labels(
 
 def _lineage(before: Lineage, after: Lineage) -> Iterator[AspectDifference]:
     for side in ("upstream", "downstream"):
-        edges = _index(getattr(before, side), _urn), _index(getattr(after, side), _urn)
+        edges = (_index(getattr(lineage, side), attrgetter("urn")) for lineage in (before, after))
         for path, old, new in _pairs(side, *edges):
             if old is None or new is None:
                 yield from _compare_values(path, old and old.type, new and new.type, _REQUIRED)
@@ -334,7 +335,7 @@ def _quality(before: Quality, after: Quality) -> Iterator[AspectDifference]:
     yield from _score("score", before.score, after.score)
     for path, old, new in _pairs("dimensions", before.dimensions, after.dimensions):
         yield from _score(path, old, new)
-    checks = _index(before.checks, _name), _index(after.checks, _name)
+    checks = (_index(each.checks, attrgetter("name")) for each in (before, after))
     for path, was, now in _pairs("checks", *checks):
         if was is None or now is None:
             yield from _compare_values(path, was and was.status, now and now.status, _MINOR)
@@ -435,14 +436,6 @@ def _index(values: Iterable[Any], key: Callable[[Any], Hashable]) -> dict[Hashab
     return {key(value): value for value in values}
 
 
-def _urn(edge: UpstreamEdge) -> str:
-    return edge.urn
-
-
-def _path(note: NestedField) -> str:
-    return note.path
-
-
 def _mapping_key(column: ColumnMapping) -> str:
     return f"{column.upstream} -> {column.downstream}"
 
@@ -451,10 +444,6 @@ def _use_key(use: ColumnUse) -> str:
     about = "" if use.downstream is None else f" -> {use.downstream}"
     clause = "" if use.expression is None else f": {use.expression}"
     return f"{use.upstream} {use.usage}{about}{clause}"
-
-
-def _name(named: Any) -> str:
-    return str(named.name)
 
 
 def _owners(owners: Iterable[Owner]) -> dict[str, list[str]]:

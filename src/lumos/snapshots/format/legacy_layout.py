@@ -65,12 +65,16 @@ class LegacyObject(NamedTuple):
     path: str
     values: dict[str, Any]
 
-    def take(self, *names: str) -> Any:
-        """Remove and return the first value that exists under these names."""
+    def _take_first(self, names: tuple[str, ...]) -> tuple[str, Any]:
+        """Remove the first value that exists under these names; return its path and the value."""
         for name in names:
             if (value := self.values.pop(name, None)) is not None:
-                return value
-        return None
+                return f"{self.path}.{name}", value
+        return self.path, None
+
+    def take(self, *names: str) -> Any:
+        """Remove and return the first value that exists under these names."""
+        return self._take_first(names)[1]
 
     def part(self, name: str) -> "LegacyObject":
         """Remove and return the object under a name, or an empty one."""
@@ -88,10 +92,8 @@ class LegacyObject(NamedTuple):
 
     def time(self, *names: str) -> str | None:
         """Remove and return the first time under these names, in UTC if it has no zone."""
-        for name in names:
-            if (value := self.values.pop(name, None)) is not None:
-                return _time(f"{self.path}.{name}", value)
-        return None
+        path, value = self._take_first(names)
+        return None if value is None else _time(path, value)
 
     def rest(self, **converted: Any) -> dict[str, Any]:
         """The converted values and all remaining ones."""
@@ -101,14 +103,12 @@ class LegacyObject(NamedTuple):
 
     def number(self, *names: str) -> float | None:
         """Remove and return the first number under these names."""
-        for name in names:
-            if (value := self.values.pop(name, None)) is not None:
-                return _number(f"{self.path}.{name}", value)
-        return None
+        path, value = self._take_first(names)
+        return None if value is None else _number(path, value)
 
     def numbers(self) -> dict[str, float]:
         """Remove and return all remaining numbers."""
-        found = {name: value for name, value in self.values.items() if _is_number(value)}
+        found = {name: value for name, value in self.values.items() if is_number(value)}
         for name in found:
             del self.values[name]
         return found
@@ -419,12 +419,13 @@ def _time(path: str, value: object) -> str:
 
 
 def _number(path: str, value: object) -> float:
-    if not _is_number(value):
+    if not is_number(value):
         raise MalformedJson(path, f"Expected a number, got {value!r}")
     return value
 
 
-def _is_number(value: object) -> TypeGuard[float]:
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether a value is a JSON number."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

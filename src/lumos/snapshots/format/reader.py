@@ -1,6 +1,7 @@
 """Open snapshots and read their entries one by one."""
 
 from collections.abc import Iterator
+from operator import attrgetter
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -124,7 +125,9 @@ class OpenSnapshot:
         stored = self.container.entries(kind)
         found = 0
         unordered = (self._record(kind, entry) for entry in stored)
-        records = unordered if self.container.streamed else iter(sorted(unordered, key=_by_key))
+        records = (
+            unordered if self.container.streamed else iter(sorted(unordered, key=attrgetter("key")))
+        )
         last = None
         for record in records:
             if last is not None and record.key <= last:
@@ -205,7 +208,3 @@ def order_error(file: Path, entry_path: str, kind: EntryKind, key: str, last: st
         return DuplicateEntry(file, entry_path, f"The {kind.singular} '{key}' is duplicated.")
     text = f"'{key}' must not follow '{last}': entries are ordered by {kind.key}."
     return EntryOutOfOrder(file, entry_path, text)
-
-
-def _by_key(record: EntryRecord) -> str:
-    return record.key

@@ -7,7 +7,7 @@ Streams are upgraded while they are read.
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple, NoReturn, TypeGuard
+from typing import Any, Final, NamedTuple, NoReturn
 
 import msgspec
 
@@ -139,7 +139,7 @@ def _version(file: Path, header: Mapping[str, Any]) -> str:
             f"Not a Lumos snapshot: expected the key 'format' with the value '{FORMAT}'.",
         )
     version = header.get("format_version")
-    if _is_number(version):
+    if legacy_layout.is_number(version):
         _refuse_number(file, version)
     if not isinstance(version, str) or not _VERSION.fullmatch(version):
         problem = f"{version!r} is not a format version. Expected, for example, '{FORMAT_VERSION}'."
@@ -155,15 +155,11 @@ def _refuse_number(file: Path, version: float) -> NoReturn:
     raise SnapshotError(file, "format_version", problem)
 
 
-def _is_number(version: object) -> TypeGuard[float]:
-    return isinstance(version, int | float) and not isinstance(version, bool)
-
-
 def _legacy_version(file: Path, header: object, key: str, layout: str) -> str:
     is_nested = layout == legacy_layout.NESTED
     path = f"{layout}.{key}" if is_nested else key
     value = header.get(key) if isinstance(header, dict) else None
-    version = str(float(value) if _is_number(value) else value)
+    version = str(float(value) if legacy_layout.is_number(value) else value)
     match = _VERSION.fullmatch(version)
     if match is None or (int(match[1]), int(match[2])) != (1, 0):
         raise _version_error(file, version, "1.0.0", path)

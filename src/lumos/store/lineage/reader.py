@@ -99,21 +99,21 @@ class LineageReader:
         if not parts:
             return ()
         ending = Urn.of("any", parts).path_text
-        wanted = func.lower(node).endswith(f"/{ending.lower()}", autoescape=True)
-        statement = select(node).where(wanted, _IS_REPORTED).order_by(node).limit(5)
+        has_ending = func.lower(node).endswith(f"/{ending.lower()}", autoescape=True)
+        statement = select(node).where(has_ending, _IS_REPORTED).order_by(node).limit(5)
         with self._database.reading() as connection:
             return tuple(connection.scalars(statement))
 
     def between(self, links: Iterable[tuple[str, str]]) -> tuple[MergedEdge, ...]:
         """The merged edges between the given pairs of upstream and downstream URNs."""
-        wanted = {tuple(link) for link in links}
+        pairs = {tuple(link) for link in links}
         with self._database.reading() as connection:
             ends = (
-                among(connection, node.c.urn, {link[side] for link in wanted})
+                among(connection, node.c.urn, {pair[side] for pair in pairs})
                 for side, node in enumerate((UPSTREAM, DOWNSTREAM))
             )
             edges = edges_of(connection, EDGES.where(*ends))
-            return merge_edges(edge for edge in edges if (edge.upstream, edge.downstream) in wanted)
+            return merge_edges(edge for edge in edges if (edge.upstream, edge.downstream) in pairs)
 
     def edges_into(self, urns: Collection[str]) -> Iterator[StoredEdge]:
         """The edges of all reporters into some datasets, in no order."""
@@ -124,8 +124,9 @@ class LineageReader:
         """The given URNs that are jobs."""
         item = tables.item.c
         with self._database.reading() as connection:
-            wanted = among(connection, item.key, urns)
-            return frozenset(connection.scalars(select(item.key).where(item.kind == JOBS, wanted)))
+            is_given = among(connection, item.key, urns)
+            statement = select(item.key).where(item.kind == JOBS, is_given)
+            return frozenset(connection.scalars(statement))
 
     def with_downstream(self, urns: Collection[str]) -> frozenset[str]:
         """The given datasets that have other datasets downstream."""
@@ -243,8 +244,8 @@ class LineageReader:
         reporter = tables.lineage_reporter.c
         statement = select(reporter.name, reporter.memory).where(reporter.memory.is_not(None))
         with self._database.reading() as connection:
-            wanted = statement.where(among(connection, reporter.name, reporters))
-            return {row.name: row.memory for row in connection.execute(wanted)}
+            is_given = among(connection, reporter.name, reporters)
+            return {row.name: row.memory for row in connection.execute(statement.where(is_given))}
 
     def jobs(self) -> Iterator[Job]:
         """Every job with its runs, ordered by URN; inputs and outputs have current URNs."""

@@ -21,7 +21,7 @@ def replace_scripts(
 ) -> None:
     """Replace the SQL texts of a reporter; `nodes` has the ids of their datasets."""
     # The body is stored without the dataset, which may be renamed.
-    wanted = dict.fromkeys(
+    rows = dict.fromkeys(
         (
             None if script.dataset is None else nodes[script.dataset],
             to_json(msgspec.structs.replace(script, dataset=None)),
@@ -29,15 +29,15 @@ def replace_scripts(
         for script in scripts
         if len(script.sql.encode()) <= MAX_SCRIPT_BYTES
     )
-    _replace_rows(connection, tables.lineage_script, reporter, ("dataset", "body"), wanted)
+    _replace_rows(connection, tables.lineage_script, reporter, ("dataset", "body"), rows)
 
 
 def replace_unparsed(
     connection: Connection, reporter: int, statements: Sequence[UnparsedStatement]
 ) -> None:
     """Replace the unparsed statements of a reporter."""
-    wanted = dict.fromkeys((to_json(statement),) for statement in statements)
-    _replace_rows(connection, tables.lineage_unparsed, reporter, ("body",), wanted)
+    rows = dict.fromkeys((to_json(statement),) for statement in statements)
+    _replace_rows(connection, tables.lineage_unparsed, reporter, ("body",), rows)
 
 
 def _replace_rows(
@@ -45,18 +45,18 @@ def _replace_rows(
     table: Table,
     reporter: int,
     columns: tuple[str, ...],
-    wanted: Collection[tuple[Any, ...]],
+    rows: Collection[tuple[Any, ...]],
 ) -> None:
-    """Make `wanted` the rows of a reporter: insert missing ones, and delete all others."""
+    """Replace the rows of a reporter: insert missing ones, and delete all others."""
     statement = select(table.c.id, *(table.c[name] for name in columns))
-    rows = connection.execute(statement.where(table.c.reporter == reporter))
-    present = {tuple(values): id for id, *values in rows}
-    deleted = [id for values, id in present.items() if values not in wanted]
+    stored = connection.execute(statement.where(table.c.reporter == reporter))
+    present = {tuple(values): id for id, *values in stored}
+    deleted = [id for values, id in present.items() if values not in rows]
     if deleted:
         connection.execute(delete(table).where(among(connection, table.c.id, deleted)))
     new = [
         {"reporter": reporter, **dict(zip(columns, values, strict=True))}
-        for values in wanted
+        for values in rows
         if values not in present
     ]
     if new:
@@ -188,16 +188,16 @@ Owners = Mapping[str, tuple[str, ...]]
 
 def replace_owners(connection: Connection, reporter: int, owners: Owners) -> None:
     """Replace the owners that a reporter reports, by URN."""
-    wanted = {urn: to_json(names) for urn, names in owners.items() if names}
+    bodies = {urn: to_json(names) for urn, names in owners.items() if names}
     statement = select(_OWNER.urn, _OWNER.body).where(_OWNER.reporter == reporter)
     present = {row.urn: row.body for row in connection.execute(statement)}
-    deleted = [urn for urn, body in present.items() if wanted.get(urn) != body]
+    deleted = [urn for urn, body in present.items() if bodies.get(urn) != body]
     if deleted:
         is_deleted = (_OWNER.reporter == reporter) & among(connection, _OWNER.urn, deleted)
         connection.execute(delete(tables.lineage_owner).where(is_deleted))
     new = [
         {"reporter": reporter, "urn": urn, "body": body}
-        for urn, body in wanted.items()
+        for urn, body in bodies.items()
         if present.get(urn) != body
     ]
     if new:

@@ -247,11 +247,10 @@ class _Walker:
 
     def load(self, nodes: Iterable[ColumnNode]) -> None:
         """Load the edges that start at some nodes with one call."""
-        wanted = dict.fromkeys(node.urn for node in nodes if node.urn not in self._outgoing)
-        if not wanted:
-            return
-        edges: dict[str, list[Edge]] = {urn: [] for urn in wanted}
-        for edge in self._load(list(wanted)):
+        edges: dict[str, list[Edge]] = {
+            node.urn: [] for node in nodes if node.urn not in self._outgoing
+        }
+        for edge in self._load(list(edges)) if edges else ():
             if self._within is None or self._far_end(edge) in self._within:
                 edges[getattr(edge, _START_FIELD[self._direction])].append(edge)
         for urn, outgoing in edges.items():

@@ -106,11 +106,11 @@ class LineageWriter:
         table = tables.lineage_reporter.c
         ids = self._connection.scalars(select(table.id).where(table.name == reporter)).all()
         nodes = self._node_ids({urn for link in links for urn in link})
-        wanted = {(nodes[before], nodes[after]) for before, after in links}
+        pairs = {(nodes[before], nodes[after]) for before, after in links}
         deleted = {
             key: row
             for key, row in self._stored_edges(ids).items()
-            if (key.upstream, key.downstream) in wanted
+            if (key.upstream, key.downstream) in pairs
         }
         self._delete(row.id for row in deleted.values())
         self._changed_nodes |= {key.downstream for key in deleted}
@@ -440,7 +440,9 @@ def _move_edges(connection: Connection, urn: str, to: str) -> bool:
     is_adjacent = or_(*(each.in_((old, new)) for each in (EDGE.upstream, EDGE.downstream)))
     rows = connection.execute(select(tables.lineage_edge).where(is_adjacent)).all()
     edges_of_new = {
-        _edge_key(row): row for row in rows if old not in (row.upstream, row.downstream)
+        (row.reporter, row.upstream, row.downstream, row.job): row
+        for row in rows
+        if old not in (row.upstream, row.downstream)
     }
     for row in rows:
         if old not in (row.upstream, row.downstream):
@@ -508,10 +510,6 @@ def _rename_in_aspects(connection: Connection, urn: str, to: str) -> set[str]:
 
 def _replace_urn(edges: Iterable[UpstreamEdge], urn: str, to: str) -> Iterable[UpstreamEdge]:
     return (msgspec.structs.replace(edge, urn=to) if edge.urn == urn else edge for edge in edges)
-
-
-def _edge_key(row: Any) -> tuple[int, int, int, int]:
-    return row.reporter, row.upstream, row.downstream, row.job
 
 
 def _merge_bodies(first: bytes | None, second: bytes | None) -> bytes | None:

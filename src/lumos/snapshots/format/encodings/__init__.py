@@ -47,7 +47,7 @@ def encoding_of(path: Path) -> Encoding:
 
         return Encoding(open_yaml, write_yaml)
     if name.endswith(".parquet") or (path / MANIFEST).is_file():
-        from lumos.snapshots.format.encodings.parquet_folder import open_folder, write_folder
+        from lumos.snapshots.format.encodings.parquet_folder import ParquetFolder, write_folder
 
-        return Encoding(open_folder, write_folder, is_folder=True)
+        return Encoding(ParquetFolder, write_folder, is_folder=True)
     raise UnknownEncoding(path, ENDINGS)

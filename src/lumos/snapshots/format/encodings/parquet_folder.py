@@ -178,11 +178,6 @@ def _decode_rows(batch: pa.RecordBatch, columns: list[str]) -> Iterator[tuple[An
     yield from zip(*(column.to_pylist() for column in rows), strict=True)
 
 
-def open_folder(folder: Path) -> ParquetFolder:
-    """Open a folder."""
-    return ParquetFolder(folder)
-
-
 def write_folder(folder: Path, header: bytes, bodies: Bodies) -> None:
     """Write a new folder."""
     folder.mkdir()
