@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from lumos.catalogs.configured import LOCAL
 from lumos.config import find_file, load, write_starter
 from lumos.config.check import ConfigReport, report
+from lumos.config.settings import Notifications, StorageSettings
 from lumos.config.starter import InitReport
 from lumos.datasets.reports import ListReport, OverviewReport, SearchReport, ShowReport
 from lumos.discovery.reports import DiscoverReport, ExplainReport, IngestReport
@@ -74,6 +76,18 @@ class Lumos(Features):
         settings = msgspec.structs.replace(self.settings, sources=sources)
         other = object.__new__(type(self))
         Features.__init__(other, lambda _: settings, self._environment, self._overrides)
+        return other
+
+    def with_store(self, path: str | Path) -> "Lumos":
+        """Lumos with the same settings and a new store, which publishes and notifies nobody."""
+        settings = msgspec.structs.replace(
+            self.settings,
+            platform=LOCAL,
+            storage=StorageSettings(path=str(path)),
+            notifications=Notifications(),
+        )
+        other = object.__new__(type(self))
+        Features.__init__(other, lambda _: settings, self._environment)
         return other
 
     @staticmethod

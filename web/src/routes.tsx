@@ -1,5 +1,5 @@
 /** Every address of the page. The server lists the same paths in server/page.py. */
-import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from "@tanstack/react-router";
+import { createRootRoute, createRoute, createRouter, lazyRouteComponent, type RouterHistory } from "@tanstack/react-router";
 import { Shell } from "./shell";
 import { Empty, Problem } from "./ui/parts";
 
@@ -86,14 +86,18 @@ const operations = createRoute({
   component: lazyRouteComponent(() => import("./operations/page"), "OperationsPage"),
 });
 
-export const router = createRouter({
-  routeTree: root.addChildren([home, search, dataset, lineage, whatIf, cost, operations]),
-  defaultPreload: "intent",
-  scrollRestoration: true,
-});
+/** The router; static sites have their addresses behind a # that any web server ignores. */
+export function makeRouter(history?: RouterHistory) {
+  return createRouter({
+    routeTree: root.addChildren([home, search, dataset, lineage, whatIf, cost, operations]),
+    defaultPreload: "intent",
+    scrollRestoration: true,
+    ...(history === undefined ? {} : { history }),
+  });
+}
 
 declare module "@tanstack/react-router" {
   interface Register {
-    router: typeof router;
+    router: ReturnType<typeof makeRouter>;
   }
 }

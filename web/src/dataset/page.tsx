@@ -2,6 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, getRouteApi, useNavigate } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
+import { useFeature } from "../api/features";
 import * as ask from "../api/queries";
 import type { DatasetEntry } from "../api/dataset";
 import { Bars } from "../ui/charts";
@@ -18,15 +19,16 @@ export function DatasetPage() {
   const { urn, tab, from, to } = route.useSearch();
   const navigate = useNavigate();
   const shown = useQuery({ ...ask.dataset(urn), enabled: urn !== "" });
-  const who = useQuery(ask.identity());
-  const priced = useQuery({ ...ask.hasPrices(), enabled: who.data?.disabled?.includes("cost") !== true });
+  const priced = useQuery({ ...ask.hasPrices(), enabled: useFeature("cost_attribution") });
+  const hasUsage = useFeature("usage");
+  const hasHistory = useFeature("schema_tracking");
   if (urn === "") return <div className="page"><Empty>No dataset is named in the address. <Link to="/search" search={{}}><b>Search for one</b></Link></Empty></div>;
   if (shown.isError) return <div className="page"><Problem error={shown.error} /></div>;
   if (shown.data === undefined) return <div className="page"><Loaded query={shown}>{() => null}</Loaded></div>;
   const { dataset, state, etag } = shown.data;
   const tabs: (readonly [Tab, string])[] = [["schema", "Schema"]];
-  if (dataset.versioning) tabs.push(["history", "History"]);
-  if (state !== "assumed") tabs.push(["usage", "Usage"]);
+  if (dataset.versioning && hasHistory) tabs.push(["history", "History"]);
+  if (state !== "assumed" && hasUsage) tabs.push(["usage", "Usage"]);
   if (priced.data === true && state !== "assumed") tabs.push(["cost", "Cost"]);
   if (dataset.location || (dataset.drift ?? []).length > 0) tabs.push(["files", (dataset.drift ?? []).length > 0 ? "Files and drift" : "Files"]);
   if (state !== "assumed") tabs.push(["annotations", "Annotations"]);
@@ -47,6 +49,8 @@ export function DatasetPage() {
 
 function Head({ dataset, state, etag }: { dataset: DatasetEntry; state: string; etag: string | null }) {
   const canEdit = useCanEdit() && state !== "assumed";
+  const hasLineage = useFeature("lineage");
+  const hasImpact = useFeature("impact");
   const statistics = dataset.statistics;
   const owners = dataset.ownership?.owners.map((each) => each.name) ?? [];
   return (
@@ -57,8 +61,8 @@ function Head({ dataset, state, etag }: { dataset: DatasetEntry; state: string; 
           <div className="small faint mono wrap"><bdi>{dataset.location?.uri ?? dataset.urn}</bdi></div>
         </div>
         <div className="row">
-          <Link className="button" to="/lineage" search={{ urn: dataset.urn }}>Lineage</Link>
-          {dataset.schema ? <Link className="button" to="/what-if" search={{ urn: dataset.urn }}>What if…</Link> : null}
+          {hasLineage ? <Link className="button" to="/lineage" search={{ urn: dataset.urn }}>Lineage</Link> : null}
+          {dataset.schema && hasImpact ? <Link className="button" to="/what-if" search={{ urn: dataset.urn }}>What if…</Link> : null}
         </div>
       </div>
       {state === "live" ? null : (

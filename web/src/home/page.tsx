@@ -2,7 +2,8 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
-import type { Schemas } from "../api/client";
+import { dataNow, type Schemas } from "../api/client";
+import { useFeature } from "../api/features";
 import * as ask from "../api/queries";
 import { Sparkline } from "../ui/charts";
 import { amount, formatDay, formatMoney, formatNumber, formatPercent, formatShare, listed, plural, withNames } from "../ui/format";
@@ -13,7 +14,7 @@ type Event = Schemas["EventReport"];
 const NOT_METADATA = ["CREATED", "DELETED", "MERGED", "MODIFIED", "RENAMED", "RESTORED", "SCHEMA_CHANGED", "SPLIT"];
 const WEEK = 7 * 24 * 3600 * 1000;
 
-function weekAgo(now: number = Date.now()): string {
+function weekAgo(now: number = dataNow()): string {
   // Whole hours, so that the answer can be kept for a while.
   return new Date(Math.floor((now - WEEK) / 3_600_000) * 3_600_000).toISOString().replace(".000Z", "Z");
 }
@@ -148,7 +149,8 @@ function Feed({ events }: { events: Event[] }) {
 }
 
 function Coverage({ report }: { report: Schemas["OverviewReport"] }) {
-  const priced = useQuery({ ...ask.costTop({ limit: 1000 }), enabled: report.datasets > 0 });
+  const hasPrices = useQuery({ ...ask.hasPrices(), enabled: useFeature("cost_attribution") });
+  const priced = useQuery({ ...ask.costTop({ limit: 1000 }), enabled: report.datasets > 0 && hasPrices.data === true });
   const tiles: [string, number][] = [
     ["owned", report.owned],
     ["documented", report.documented],
@@ -174,7 +176,7 @@ function Coverage({ report }: { report: Schemas["OverviewReport"] }) {
 }
 
 function CostPanel() {
-  const priced = useQuery(ask.hasPrices());
+  const priced = useQuery({ ...ask.hasPrices(), enabled: useFeature("cost_attribution") });
   const trend = useQuery({ ...ask.costTrend(), enabled: priced.data === true });
   if (trend.data === undefined) return null;
   const { now, points, currency, trends } = trend.data;
@@ -216,7 +218,7 @@ function Sources({ sources }: { sources: Schemas["SourceOverview"][] }) {
 }
 
 function FailedJobs() {
-  const jobs = useQuery(ask.jobs());
+  const jobs = useQuery({ ...ask.jobs(), enabled: useFeature("jobs") });
   const failed = (jobs.data?.jobs ?? []).filter((each) => each.state === "failed" || each.state === "dead").slice(0, 5);
   if (failed.length === 0) return null;
   return (

@@ -5,6 +5,7 @@ import { createColumnHelper, flexRender, getCoreRowModel, getSortedRowModel, use
 import { useEffect, useState } from "react";
 import { api, type Schemas, unwrap } from "../api/client";
 import { follow } from "../api/events";
+import { useFeature } from "../api/features";
 import * as ask from "../api/queries";
 import { formatTime, plural } from "../ui/format";
 import { Empty, Loaded, Panel, Problem, Tabs, When } from "../ui/parts";
@@ -16,13 +17,16 @@ export function OperationsPage() {
   const { tab, job } = route.useSearch();
   const navigate = useNavigate();
   const who = useQuery(ask.identity());
-  const tabs: (readonly [Tab, string])[] = [["jobs", "Jobs"], ["schedules", "Schedules"], ["releases", "Releases"], ["gate", "Gate"]];
+  const tabs: (readonly [Tab, string])[] = [];
+  if (useFeature("jobs")) tabs.push(["jobs", "Jobs"], ["schedules", "Schedules"]);
+  if (useFeature("releases")) tabs.push(["releases", "Releases"]);
+  tabs.push(["gate", "Gate"]);
   if (who.data?.role === "admin") tabs.push(["audit", "Audit"]);
-  const current = tabs.find(([key]) => key === tab)?.[0] ?? "jobs";
+  const current = tabs.find(([key]) => key === tab)?.[0] ?? tabs[0]?.[0];
   return (
     <div className="page">
       <header><h1>Operations</h1></header>
-      <Tabs label="Operations" value={current} options={tabs} onChange={(key) => { void navigate({ to: "/operations", search: { tab: key }, replace: true }); }} />
+      <Tabs label="Operations" value={current ?? "gate"} options={tabs} onChange={(key) => { void navigate({ to: "/operations", search: { tab: key }, replace: true }); }} />
       {current === "jobs" ? <Jobs chosen={job === undefined ? undefined : Number(job)} canWrite={who.data?.role !== "read"} /> : null}
       {current === "schedules" ? <Schedules canWrite={who.data?.role !== "read"} /> : null}
       {current === "releases" ? <Releases /> : null}
