@@ -1,5 +1,6 @@
 /** Every address of the page. The server lists the same paths in server/page.py. */
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, type RouterHistory } from "@tanstack/react-router";
+import type { Choice } from "./search/rules";
 import { Shell } from "./shell";
 import { Empty, Problem } from "./ui/parts";
 
@@ -25,12 +26,16 @@ const home = createRoute({
 const search = createRoute({
   getParentRoute: () => root,
   path: "/search",
-  validateSearch: (given: Record<string, unknown>): { q?: string; platform?: string; format?: string; owner?: string; tag?: string } => ({
+  validateSearch: (given: Record<string, unknown>): { q?: string } & Choice => ({
     q: text(given.q),
     platform: text(given.platform),
     format: text(given.format),
     owner: text(given.owner),
     tag: text(given.tag),
+    domain: text(given.domain),
+    term: text(given.term),
+    freshness: text(given.freshness),
+    cost: text(given.cost),
   }),
   component: lazyRouteComponent(() => import("./search/page"), "SearchPage"),
 });

@@ -8,7 +8,10 @@ import { schemaRows, worst } from "../src/dataset/rules";
 import { svgOf } from "../src/lineage/export";
 import { layeredLayout, layersOf } from "../src/lineage/layers";
 import { columnKey, columnPath } from "../src/lineage/paths";
-import { countFacet, splitAtWords } from "../src/search/rules";
+import { LineageGraph } from "../src/site/lineage";
+import { queryWords, search, type Row, type Vocabulary } from "../src/site/search";
+import { fileOf } from "../src/site/shards";
+import { costClass, countFacet, filterHits, freshness, splitAtWords, type Hit } from "../src/search/rules";
 import { formatAge, formatBytes, formatMoney, formatShare, listed, monthBack, shortName, visible, withNames } from "../src/ui/format";
 
 describe("types", () => {
@@ -99,10 +102,68 @@ describe("search", () => {
     expect(parts.filter((each) => each.hit).map((each) => each.text)).toEqual(["User", "Click"]);
     expect(parts.map((each) => each.text).join("")).toBe("User_Clicks <b>");
   });
+  const now = Date.parse("2026-11-18T00:00:00Z");
+  const hit = (values: Partial<Hit>): Hit => ({
+    urn: "u", name: "n", platform: "s3", format: null, location: null, description: null, owners: [], tags: [], domain: null, terms: [], fields: [], schemaVersion: null, modified: null, cost: null, ...values,
+  });
   it("counts facets, most first", () => {
-    const hits = [{ platform: "s3", format: "parquet", owners: ["a"], tags: [] }, { platform: "s3", format: null, owners: ["b", "a"], tags: ["pii"] }];
-    expect([...countFacet(hits, "owner")]).toEqual([["a", 2], ["b", 1]]);
-    expect([...countFacet(hits, "format")]).toEqual([["parquet", 1]]);
+    const hits = [hit({ format: "parquet", owners: ["a"] }), hit({ owners: ["b", "a"], tags: ["pii"], domain: "sales", terms: ["Revenue"] })];
+    expect([...countFacet(hits, "owner", now)]).toEqual([["a", 2], ["b", 1]]);
+    expect([...countFacet(hits, "format", now)]).toEqual([["parquet", 1]]);
+    expect([...countFacet(hits, "domain", now)]).toEqual([["sales", 1]]);
+    expect([...countFacet(hits, "term", now)]).toEqual([["Revenue", 1]]);
+  });
+  it("puts ages and costs into classes, each in its order", () => {
+    const ages = ["2026-11-17T12:00:00Z", "2026-11-13T00:00:00Z", "2026-11-01T00:00:00Z", "2026-02-01T00:00:00Z", "2020-01-01T00:00:00Z"];
+    expect(ages.map((at) => freshness(at, now))).toEqual(["the last day", "the last week", "the last month", "the last year", "earlier"]);
+    expect(freshness(null, now)).toBeNull();
+    expect([5000, 1000, 999, 10, 9.99, 0.2].map((cost) => costClass(cost, "EUR"))).toEqual(["over 1,000 EUR", "over 1,000 EUR", "100 to 1,000 EUR", "10 to 100 EUR", "1 to 10 EUR", "under 1 EUR"]);
+    const hits = [0.2, 50, 2, 5000, 50, 400].map((cost) => hit({ cost: costClass(cost, "EUR"), modified: ages[4] ?? null }));
+    expect([...countFacet(hits, "cost", now).keys()]).toEqual(["over 1,000 EUR", "100 to 1,000 EUR", "10 to 100 EUR", "1 to 10 EUR", "under 1 EUR"]);
+    expect([...countFacet([...hits, hit({ modified: ages[0] ?? null })], "freshness", now).keys()]).toEqual(["the last day", "earlier"]);
+  });
+  it("filters by everything that was chosen", () => {
+    const hits = [hit({ urn: "1", domain: "sales", terms: ["Revenue"] }), hit({ urn: "2", domain: "sales" }), hit({ urn: "3", terms: ["Revenue"] })];
+    expect(filterHits(hits, { domain: "sales", term: "Revenue" }, now).map((each) => each.urn)).toEqual(["1"]);
+    expect(filterHits(hits, { platform: "gcs" }, now)).toBe(hits);
+  });
+});
+
+describe("a static site", () => {
+  const vocabulary: Vocabulary = { words: ["amount", "lake", "orders", "raw", "sales", "user"], columns: ["amount"], column_words: [[0]], path_words: [[]], files: 1, datasets: 2 };
+  const row = (urn: string, name: string, inName: number[], inTexts: number[], columns: number[]): Row =>
+    [urn, name, "s3", "parquet", null, null, ["Ann B"], [], ["pii"], null, [], null, "1.0.0", "S-1", null, "2026-01-01T00:00:00Z", inName, [1, 3], inTexts, [], columns];
+  const rows = [row("lumos://s3/lake/raw/orders", "orders", [2], [4], [0]), row("lumos://s3/lake/raw/users", "users", [5], [], [])];
+  const names = (text: string, facets = {}) => search(vocabulary, rows, { text, limit: 10, ...facets }).results.map((each) => each.name);
+  it("finds beginnings of words in names, paths, texts and columns", () => {
+    expect(names("ord")).toEqual(["orders"]);
+    expect(names("raw")).toEqual(["users", "orders"]);
+    expect(names("sal amo")).toEqual(["orders"]);
+    expect(search(vocabulary, rows, { text: "amo", limit: 10 }).results[0]?.fields).toEqual(["amount"]);
+    expect(names("missing")).toEqual([]);
+    expect(names("")).toEqual([]);
+  });
+  it("filters like the server: without case and separators", () => {
+    expect(names("raw", { owner: "annb" })).toHaveLength(2);
+    expect(names("", { tag: "PII" })).toHaveLength(2);
+    expect(names("raw", { platform: "gcs" })).toEqual([]);
+  });
+  it("splits queries as the store does", () => {
+    expect(queryWords("user_clicks Müller 日本")).toEqual(["user", "clicks", "muller", "x65e5xx672cx"]);
+  });
+  it("finds the file of a dataset by CRC-32", () => {
+    expect(fileOf("123456789", 2 ** 32)).toBe(0xcbf43926);
+  });
+  it("walks up and down to a depth, and says what it left out", () => {
+    // a -> b -> c -> a is a cycle; d is only upstream of c.
+    const graph = new LineageGraph({ urns: ["a", "b", "c", "d"], upstream: [0, 1, 2, 3], downstream: [1, 2, 0, 2], others: {} });
+    const down = graph.around({ dataset: "a", side: "downstream", depth: 1, limit: 10 });
+    expect([...down.depths]).toEqual([["a", 0], ["b", 1]]);
+    expect(down.truncated).toBe(true);
+    const all = graph.around({ dataset: "a", side: "both", limit: 10 });
+    expect(new Map(all.depths)).toEqual(new Map([["a", 0], ["c", -1], ["b", 1], ["d", -2]]));
+    expect(all.links.size).toBe(4);
+    expect(graph.around({ dataset: "b", side: "upstream", limit: 2 }).depths.size).toBe(2);
   });
 });
 

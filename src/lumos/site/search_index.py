@@ -41,7 +41,6 @@ class IndexRow(Report, frozen=True, kw_only=True, array_like=True):
     cloud_version: str | None
     modified: str | None
     updated_at: str
-    monthly_cost: float | None
     in_name: tuple[int, ...]
     in_path: tuple[int, ...]
     in_texts: tuple[int, ...]
@@ -74,9 +73,8 @@ class IndexedColumn(NamedTuple):
 class SearchIndex:
     """Collects the datasets of a site, as `lumos show` reports them."""
 
-    def __init__(self, *, updated_at: Mapping[str, str], costs: Mapping[str, float]) -> None:
+    def __init__(self, updated_at: Mapping[str, str]) -> None:
         self._updated_at = updated_at
-        self._costs = costs
         self._documents: list[_Document] = []
 
     def add(self, dataset: Mapping[str, Any]) -> None:
@@ -107,7 +105,6 @@ class SearchIndex:
             IndexRow(
                 **each.shown,
                 updated_at=self._updated_at.get(each.urn, ""),
-                monthly_cost=self._costs.get(each.urn),
                 in_name=ids(each.in_name),
                 in_path=ids(each.in_path),
                 in_texts=ids(each.in_texts),

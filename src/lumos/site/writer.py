@@ -31,7 +31,6 @@ _MAX_EVENTS: Final = 300
 _MAX_COST_REPORTS: Final = 2_000
 # Versions of a dataset that can all be compared with each other; older ones with their neighbours.
 _COMPARED_VERSIONS: Final = 6
-_ALL: Final = 10_000_000
 _DATA_EVENTS: Final = (
     "CREATED", "DELETED", "MERGED", "MODIFIED", "RENAMED", "RESTORED", "SCHEMA_CHANGED", "SPLIT",
 )  # fmt: skip
@@ -94,10 +93,7 @@ class _Writer:
         self._folder.write_data("changes", events)
         others = {end for each in arrows for end in (each.upstream, each.downstream)}
         others |= {str(each["urn"]) for each in events}
-        index = SearchIndex(
-            updated_at={urn: _text(each.updated_at) for urn, each in live.items()},
-            costs=self._monthly_costs(),
-        )
+        index = SearchIndex({urn: _text(each.updated_at) for urn, each in live.items()})
         shown = self._write_datasets(live, others - live.keys(), index)
         self._write_lineage(arrows, shown)
         vocabulary, rows = index.build()
@@ -142,12 +138,6 @@ class _Writer:
             to_plain(msgspec.structs.replace(each, old_schema=None, new_schema=None))
             for each in newest
         ]
-
-    def _monthly_costs(self) -> dict[str, float]:
-        if not self._has_costs():
-            return {}
-        top = self._lumos.cost.top(_ALL, ranked_by="own")
-        return {each.urn: float(each.own) for each in top.datasets if each.kind == "dataset"}
 
     def _has_costs(self) -> bool:
         return self._switches.is_on("cost_attribution") and self._lumos.cost.has_prices()

@@ -15,7 +15,7 @@ export interface Vocabulary {
 export type Row = readonly [
   urn: string, name: string, platform: string, format: string | null, location: string | null, description: string | null,
   owners: string[], tags: string[], fieldTags: string[], domain: string | null, terms: string[], quality: number | null,
-  schemaVersion: string | null, cloudVersion: string | null, modified: string | null, updatedAt: string, monthlyCost: number | null,
+  schemaVersion: string | null, cloudVersion: string | null, modified: string | null, updatedAt: string,
   inName: number[], inPath: number[], inTexts: number[], compounds: string[], columns: number[],
 ];
 
@@ -89,7 +89,7 @@ function passes(row: Row, wanted: Facets): boolean {
 function matchingFields(row: Row, vocabulary: Vocabulary, ranges: readonly Range[]): string[] {
   let best = 0;
   let fields: string[] = [];
-  for (const id of row[21]) {
+  for (const id of row[20]) {
     const own = vocabulary.column_words[id] ?? [];
     if (!ranges.some((range) => has(own, range))) continue;
     const path = vocabulary.path_words[id] ?? [];
@@ -111,12 +111,12 @@ export function search(vocabulary: Vocabulary, rows: readonly Row[], query: Sear
   const whole = words.join("");
   const columnHits = vocabulary.column_words.map((ids, column) => ranges.map((range) => has(ids, range) || has(vocabulary.path_words[column] ?? [], range)));
   const tierOf = (row: Row): number => {
-    const inName = ranges.map((range) => has(row[17], range) || row[20].includes(range.word));
+    const inName = ranges.map((range) => has(row[16], range) || row[19].includes(range.word));
     if (asOneWord(row[1]) === whole) return 0;
     if (inName.every(Boolean)) return 1;
-    const inPath = ranges.map((range, index) => inName[index] === true || has(row[18], range));
+    const inPath = ranges.map((range, index) => inName[index] === true || has(row[17], range));
     if (inPath.every(Boolean)) return 2;
-    const anywhere = ranges.every((range, index) => inPath[index] === true || has(row[19], range) || row[21].some((column) => columnHits[column]?.[index] === true));
+    const anywhere = ranges.every((range, index) => inPath[index] === true || has(row[18], range) || row[20].some((column) => columnHits[column]?.[index] === true));
     return anywhere ? 3 : 4;
   };
   const hits: { row: Row; tier: number }[] = [];
@@ -138,6 +138,7 @@ export function search(vocabulary: Vocabulary, rows: readonly Row[], query: Sear
       urn: row[0], name: row[1], platform: row[2], format: row[3], location: row[4], description: row[5], owners: row[6], tags: row[7],
       quality: row[11], schema_version: row[12], last_modified: row[14],
       fields: words.length === 0 ? [] : matchingFields(row, vocabulary, ranges),
+      domain: row[9], terms: row[10],
     })),
     suggestion: null,
     lineage_only: [],
