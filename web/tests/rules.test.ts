@@ -8,6 +8,8 @@ import { schemaRows, worst } from "../src/dataset/rules";
 import { svgOf } from "../src/lineage/export";
 import { layeredLayout, layersOf } from "../src/lineage/layers";
 import { columnKey, columnPath } from "../src/lineage/paths";
+import { calendar, levels } from "../src/dataset/calendar";
+import { distribution, quantileBins } from "../src/dataset/distribution";
 import { LineageGraph } from "../src/site/lineage";
 import { queryWords, search, type Row, type Vocabulary } from "../src/site/search";
 import { fileOf } from "../src/site/shards";
@@ -126,6 +128,36 @@ describe("search", () => {
     const hits = [hit({ urn: "1", domain: "sales", terms: ["Revenue"] }), hit({ urn: "2", domain: "sales" }), hit({ urn: "3", terms: ["Revenue"] })];
     expect(filterHits(hits, { domain: "sales", term: "Revenue" }, now).map((each) => each.urn)).toEqual(["1"]);
     expect(filterHits(hits, { platform: "gcs" }, now)).toBe(hits);
+  });
+});
+
+describe("a profile", () => {
+  it("is as dense as its quantiles are close", () => {
+    const bins = quantileBins({ minimum: "0", maximum: "100", quantiles: { "0.25": "10", "0.5": "20", "0.75": "60" } });
+    expect(bins.map((each) => [each.from, each.to])).toEqual([[0, 0.1], [0.1, 0.2], [0.2, 0.6], [0.6, 1]]);
+    expect(bins.map((each) => Math.round(100 * each.height))).toEqual([100, 100, 25, 25]);
+  });
+  it("of dates is drawn like one of numbers, of texts by its frequent values", () => {
+    expect(quantileBins({ minimum: "2026-01-01", maximum: "2026-01-03", quantiles: { "0.5": "2026-01-02" } })).toHaveLength(2);
+    expect(distribution({ top: [{ value: "a", count: 4 }, { value: "b", count: 1 }] }).map((each) => each.height)).toEqual([1, 0.25]);
+    expect(distribution({ nulls: 3, minimum: "5", maximum: "5" })).toEqual([]);
+  });
+});
+
+describe("a calendar of partitions", () => {
+  const day = (text: string, rows: number) => ({ day: text, rows, bytes: rows * 10, files: 1, partitions: 1 });
+  it("has a column for each week from Monday, with the missing days", () => {
+    const { cells, weeks } = calendar([day("2026-11-13", 5), day("2026-11-16", 7)], ["2026-11-14", "2026-11-15"]);
+    expect(weeks).toBe(2);
+    expect(cells.map((each) => [each.day, each.week, each.weekday, each.sums?.rows ?? null])).toEqual([["2026-11-13", 0, 4, 5], ["2026-11-14", 0, 5, null], ["2026-11-15", 0, 6, null], ["2026-11-16", 1, 0, 7]]);
+  });
+  it("shows the latest year", () => {
+    expect(calendar([day("2010-01-01", 1), day("2026-11-16", 1)], []).cells.map((each) => each.day)).toEqual(["2026-11-16"]);
+    expect(calendar([], []).weeks).toBe(0);
+  });
+  it("ranks days, so that one huge day does not hide the others", () => {
+    const level = levels([1, 2, 3, 4, 1_000_000]);
+    expect([1, 2, 3, 4, 1_000_000].map(level)).toEqual([1, 1, 2, 3, 4]);
   });
 });
 

@@ -129,6 +129,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     _get("/datasets", "list", aliases=("datasets.list",),
          page=Page("datasets", "after", "urn", 1_000)),
     _get("/datasets/show", "show", catalogs=("catalog",)),
+    _get("/datasets/partitions", "partitions.show"),
     _get("/datasets/platforms", "data_platforms", aliases=("datasets.data_platforms",)),
     _post("/datasets/names", "display_names", "read", aliases=("datasets.display_names",)),
     _get("/search", "search", catalogs=("catalog",)),

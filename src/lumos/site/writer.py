@@ -155,6 +155,7 @@ class _Writer:
         annotations = self._annotations()
         costs = self._cost_reports()
         has_usage = self._switches.is_on("usage") and bool(self._lumos.usage.logs().logs)
+        partitions = self._lumos.partitions.reader()
         facts: dict[str, tuple[str, str, str, tuple[str, ...]]] = {}
         for number, members in enumerate(_by_file(urns, count)):
             self._progress("Writing datasets", share=number / count)
@@ -176,6 +177,8 @@ class _Writer:
                     record |= self._history(urn)
                     if has_usage or shown.dataset.get("usage"):
                         record["usage"] = self._lumos.usage.show(urn)
+                    if (shown.dataset.get("location") or {}).get("partition_keys"):
+                        record["partitions"] = partitions.show(urn)
                 record["annotations"] = annotations.get(urn, {})
                 record |= costs.get(urn, {})
                 records[urn] = record

@@ -70,6 +70,13 @@ export const dataset = (urn: string) =>
     },
   });
 
+export const partitions = (dataset: string) =>
+  queryOptions({
+    queryKey: ["partitions", dataset],
+    queryFn: () => unwrap(api.GET("/api/v1/datasets/partitions", { params: { query: { dataset } } })),
+    retry: false,
+  });
+
 export const history = (name: string) =>
   queryOptions({
     queryKey: ["history", name],

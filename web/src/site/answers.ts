@@ -15,6 +15,7 @@ interface DatasetRecord {
   history?: unknown;
   diffs?: Record<string, unknown>;
   usage?: unknown;
+  partitions?: unknown;
   cost?: unknown;
   trend?: unknown;
   annotations: Record<string, unknown[]>;
@@ -87,6 +88,7 @@ class Site {
       const record = await this.#dataset(need("dataset"));
       return record.usage ?? { urn: need("dataset"), known_since: null, reads: 0, readers: [], columns: {}, days: [] };
     }
+    if (path === "datasets/partitions") return (await this.#dataset(need("dataset"))).partitions ?? { days: [] };
     const kind = ANNOTATIONS.exec(path)?.[1];
     if (kind !== undefined) return { words: (await this.#dataset(need("dataset"))).annotations[kind] ?? [] };
     if (path === "cost/report") return present((await this.#dataset(need("urn"))).cost, "This site has the costs of the most expensive datasets only.");
