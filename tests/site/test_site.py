@@ -134,6 +134,7 @@ def address(path: str, query: Mapping[str, object]) -> str:
 ORDERS = f"{LAKE}/orders"
 REQUESTS: tuple[tuple[str, dict[str, object]], ...] = (
     ("/overview", {}),
+    ("/overview/trends", {}),
     ("/changes", {"limit": 40}),
     ("/changes", {"limit": 50, "breaking": "true", "since": "2024-01-01T00:00:00Z"}),
     ("/changes", {"limit": 50, "since": "2030-01-01T00:00:00Z"}),

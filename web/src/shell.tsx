@@ -5,6 +5,7 @@ import { type FormEvent, type ReactNode, useEffect, useRef, useState } from "rea
 import { ApiError, dataTime, setToken, token } from "./api/client";
 import { isOn } from "./api/features";
 import { hasPrices, identity } from "./api/queries";
+import { searchBegins } from "./home/timing";
 import icon from "./icon.svg";
 import { formatTime } from "./ui/format";
 import { applyTheme, currentTheme, type Theme } from "./ui/theme";
@@ -139,6 +140,7 @@ function Find() {
     return () => { window.removeEventListener("keydown", focus); };
   }, []);
   const type = (text: string) => {
+    searchBegins();
     setValue(text);
     void navigate({ to: "/search", search: (previous) => ({ ...(onSearch ? previous : {}), q: text === "" ? undefined : text }) as never, replace: onSearch });
   };

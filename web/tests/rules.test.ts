@@ -10,6 +10,7 @@ import { layeredLayout, layersOf } from "../src/lineage/layers";
 import { columnKey, columnPath } from "../src/lineage/paths";
 import { calendar, levels } from "../src/dataset/calendar";
 import { distribution, quantileBins } from "../src/dataset/distribution";
+import { evaluate } from "../src/home/formula";
 import { LineageGraph } from "../src/site/lineage";
 import { queryWords, search, type Row, type Vocabulary } from "../src/site/search";
 import { fileOf } from "../src/site/shards";
@@ -128,6 +129,17 @@ describe("search", () => {
     const hits = [hit({ urn: "1", domain: "sales", terms: ["Revenue"] }), hit({ urn: "2", domain: "sales" }), hit({ urn: "3", terms: ["Revenue"] })];
     expect(filterHits(hits, { domain: "sales", term: "Revenue" }, now).map((each) => each.urn)).toEqual(["1"]);
     expect(filterHits(hits, { platform: "gcs" }, now)).toBe(hits);
+  });
+});
+
+describe("the formula of the home page", () => {
+  it("computes sums and products with names", () => {
+    expect(evaluate("engineers * 3 * 52 * rate", { engineers: 10, rate: 100 })).toBe(156_000);
+    expect(evaluate("1 + 2 * (3 - 5) / 4", {})).toBe(0);
+    expect(evaluate("-2 * -a", { a: 4 })).toBe(8);
+  });
+  it.each([["1 +", "ends too early"], ["(1", "')' is missing"], ["1 / 0", "Division by zero"], ["rat * 2", "Unknown name 'rat'. Use rate."], ["1 2", "Unexpected '2'"], ["constructor", "Unknown name"], ["", "ends too early"]])("says what is wrong with %s", (formula, sentence) => {
+    expect(() => evaluate(formula, { rate: 1 })).toThrow(sentence);
   });
 });
 

@@ -134,6 +134,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     _post("/datasets/names", "display_names", "read", aliases=("datasets.display_names",)),
     _get("/search", "search", catalogs=("catalog",)),
     _get("/overview", "overview", aliases=("datasets.overview",)),
+    _get("/overview/trends", "datasets.trends"),
     # Schemas, changes and versions.
     _get("/schemas/history", "schema.history", aliases=("history",)),
     _get("/schemas/timeline", "schema.timeline"),

@@ -259,6 +259,7 @@ class _Writer:
             "overview": self._lumos.overview(),
             "cost/configured": self._has_costs(),
         }
+        answers |= self._record("/overview/trends")
         answers |= self._record("/gate/results", limit=50)
         if self._switches.is_on("releases"):
             answers |= self._record("/releases")

@@ -16,6 +16,9 @@ export const identity = () =>
 export const overview = () =>
   queryOptions({ queryKey: ["overview"], queryFn: () => unwrap(api.GET("/api/v1/overview")) });
 
+export const trends = () =>
+  queryOptions({ queryKey: ["trends"], queryFn: () => unwrap(api.GET("/api/v1/overview/trends")), staleTime: 10 * MINUTE });
+
 export const changes = (query: { since?: string; breaking?: boolean; dataset?: string; limit?: number; types?: string[] }) =>
   queryOptions({
     queryKey: ["changes", query],

@@ -1,10 +1,11 @@
 /** Everything about one dataset. */
 import { useQuery } from "@tanstack/react-query";
 import { Link, getRouteApi, useNavigate } from "@tanstack/react-router";
-import { useMemo, useState } from "react";
+import { useEffect, useMemo, useState } from "react";
 import { useFeature } from "../api/features";
 import * as ask from "../api/queries";
 import type { DatasetEntry } from "../api/dataset";
+import { searchEnds } from "../home/timing";
 import { Bars } from "../ui/charts";
 import { amount, formatBytes, formatCount, formatMoney, formatNumber, formatPercent, formatTime, listed, plural, shortName, visible } from "../ui/format";
 import { ChangeText, DatasetLink, Empty, Loaded, Owners, Panel, Problem, Tabs, Tag, Verdict, When } from "../ui/parts";
@@ -25,6 +26,8 @@ export function DatasetPage() {
   const priced = useQuery({ ...ask.hasPrices(), enabled: useFeature("cost_attribution") });
   const hasUsage = useFeature("usage");
   const hasHistory = useFeature("schema_tracking");
+  const isShown = shown.data !== undefined;
+  useEffect(() => { if (isShown) searchEnds(); }, [isShown, urn]);
   if (urn === "") return <div className="page"><Empty>No dataset is named in the address. <Link to="/search" search={{}}><b>Search for one</b></Link></Empty></div>;
   if (shown.isError) return <div className="page"><Problem error={shown.error} /></div>;
   if (shown.data === undefined) return <div className="page"><Loaded query={shown}>{() => null}</Loaded></div>;

@@ -7,6 +7,7 @@ import { useFeature } from "../api/features";
 import * as ask from "../api/queries";
 import { Sparkline } from "../ui/charts";
 import { amount, formatDay, formatMoney, formatNumber, formatPercent, formatShare, listed, plural, withNames } from "../ui/format";
+import { ValuePanel } from "./value";
 import { ChangeText, DatasetLink, Empty, Loaded, Owners, Panel, Segmented, Verdict, When } from "../ui/parts";
 
 type Event = Schemas["EventReport"];
@@ -53,6 +54,7 @@ export function HomePage() {
             <Loaded query={overview}>{(report) => <Coverage report={report} />}</Loaded>
           </Panel>
           <CostPanel />
+          <ValuePanel />
           <Panel title="Sources">
             <Loaded query={overview}>
               {(report) => report.sources.length === 0
@@ -151,20 +153,25 @@ function Feed({ events }: { events: Event[] }) {
 function Coverage({ report }: { report: Schemas["OverviewReport"] }) {
   const hasPrices = useQuery({ ...ask.hasPrices(), enabled: useFeature("cost_attribution") });
   const priced = useQuery({ ...ask.costTop({ limit: 1000 }), enabled: report.datasets > 0 && hasPrices.data === true });
-  const tiles: [string, number][] = [
-    ["owned", report.owned],
-    ["documented", report.documented],
-    ["with lineage", report.with_lineage],
+  const trends = useQuery(ask.trends());
+  const past = (name: "owned" | "documented" | "with_lineage") => (trends.data?.months ?? []).filter((each) => each.datasets > 0).map((each) => each[name] / each.datasets);
+  const tiles: [label: string, count: number, past: number[]][] = [
+    ["owned", report.owned, past("owned")],
+    ["documented", report.documented, past("documented")],
+    ["with lineage", report.with_lineage, past("with_lineage")],
   ];
   if (priced.data !== undefined) {
     const urns = priced.data.datasets.filter((each) => each.kind === "dataset" && amount(each.own) > 0).length;
-    tiles.push(["priced", Math.min(report.datasets, urns)]);
+    tiles.push(["priced", Math.min(report.datasets, urns), []]);
   }
   return (
     <div className="tiles">
-      {tiles.map(([label, count]) => (
+      {tiles.map(([label, count, shares]) => (
         <div className="tile" key={label}>
-          <div className="value">{formatShare(count, report.datasets)}</div>
+          <div className="row spread" style={{ alignItems: "baseline" }}>
+            <span className="value">{formatShare(count, report.datasets)}</span>
+            <Sparkline values={shares} width={64} height={22} label={`Share ${label}, by month`} />
+          </div>
           <div className="small muted">{label}</div>
           <div className="bar" role="img" aria-label={`${formatNumber(count)} of ${formatNumber(report.datasets)} ${label}`}>
             <i style={{ width: `${report.datasets === 0 ? 0 : (100 * count) / report.datasets}%` }} />
