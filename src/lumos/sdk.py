@@ -25,6 +25,7 @@ from lumos.schemas.changes import ChangesReport, EventReport, ForgetReport, Late
 from lumos.store.administration import StoreReport, UpgradeReport, describe_store, upgrade_store
 
 if TYPE_CHECKING:
+    from lumos.catalogs.status import CatalogStatusReport
     from lumos.discovery.watch_status import WatchStatusReport
     from lumos.discovery.watcher import WatchReport
     from lumos.doctor import DoctorReport
@@ -206,6 +207,12 @@ class Lumos(Features):
     def overview(self) -> OverviewReport:
         """Count the datasets with owners, descriptions and lineage, and list the sources."""
         return self.datasets.overview()
+
+    def catalog_status(self) -> "CatalogStatusReport":
+        """Which catalogs have all changes, and how many the others have not got yet."""
+        from lumos.catalogs.status import catalog_status
+
+        return catalog_status(self._store.open())
 
     def list(
         self,

@@ -87,7 +87,7 @@ const cost = createRoute({
 const operations = createRoute({
   getParentRoute: () => root,
   path: "/operations",
-  validateSearch: (given: Record<string, unknown>): { tab?: string; job?: string } => ({ tab: text(given.tab), job: text(given.job) }),
+  validateSearch: (given: Record<string, unknown>): { tab?: string; job?: string; result?: string } => ({ tab: text(given.tab), job: text(given.job), result: text(given.result) }),
   component: lazyRouteComponent(() => import("./operations/page"), "OperationsPage"),
 });
 

@@ -11,6 +11,7 @@ import { columnKey, columnPath } from "../src/lineage/paths";
 import { calendar, levels } from "../src/dataset/calendar";
 import { distribution, quantileBins } from "../src/dataset/distribution";
 import { evaluate } from "../src/home/formula";
+import { hopKey, visibleGraph } from "../src/lineage/hops";
 import { LineageGraph } from "../src/site/lineage";
 import { queryWords, search, type Row, type Vocabulary } from "../src/site/search";
 import { fileOf } from "../src/site/shards";
@@ -140,6 +141,27 @@ describe("the formula of the home page", () => {
   });
   it.each([["1 +", "ends too early"], ["(1", "')' is missing"], ["1 / 0", "Division by zero"], ["rat * 2", "Unknown name 'rat'. Use rate."], ["1 2", "Unexpected '2'"], ["constructor", "Unknown name"], ["", "ends too early"]])("says what is wrong with %s", (formula, sentence) => {
     expect(() => evaluate(formula, { rate: 1 })).toThrow(sentence);
+  });
+});
+
+describe("hops of a graph", () => {
+  // a -> b -> c -> d, and b -> e
+  const links = [["a", "b"], ["b", "c"], ["c", "d"], ["b", "e"]].map(([upstream = "", downstream = ""]) => ({ upstream, downstream }));
+  const shown = (limit: number, ...changed: [string, boolean][]) => visibleGraph(links, "b", limit, new Map(changed));
+  it("shows what is near, and how much is hidden behind it", () => {
+    const graph = shown(1);
+    expect([...graph.urns].sort()).toEqual(["a", "b", "c", "e"]);
+    expect(graph.hops.get("c")?.downstream).toEqual({ hidden: 1, isOpen: false });
+    expect(graph.hops.get("b")).toEqual({ upstream: { hidden: 0, isOpen: true }, downstream: { hidden: 0, isOpen: true } });
+    expect(graph.hops.get("e")).toBeUndefined();
+  });
+  it("expands and collapses one dataset in one direction", () => {
+    expect([...shown(1, [hopKey("c", "downstream"), true]).urns].sort()).toEqual(["a", "b", "c", "d", "e"]);
+    expect([...shown(Infinity, [hopKey("b", "downstream"), false]).urns].sort()).toEqual(["a", "b"]);
+    expect(shown(Infinity, [hopKey("b", "downstream"), false]).hops.get("b")?.downstream).toEqual({ hidden: 2, isOpen: false });
+  });
+  it("ends in a cycle", () => {
+    expect([...visibleGraph([...links, { upstream: "d", downstream: "a" }], "b", Infinity, new Map()).urns].sort()).toEqual(["a", "b", "c", "d", "e"]);
   });
 });
 

@@ -213,6 +213,8 @@ ROUTES: Final[tuple[Route, ...]] = (
     _get("/gate/results", "gate_results.list"),
     _get("/gate/results/show", "gate_results.show"),
     _post("/gate/results", "gate_results.record"),
+    # Catalogs.
+    _get("/catalogs", "catalog_status"),
     # Jobs and schedules. Their arguments name files of the machine that runs them, so only admins
     # may request one.
     _get("/jobs", "jobs.list"),

@@ -260,7 +260,10 @@ class _Writer:
             "cost/configured": self._has_costs(),
         }
         answers |= self._record("/overview/trends")
+        answers |= self._record("/catalogs")
         answers |= self._record("/gate/results", limit=50)
+        for result in self._lumos.gate_results.list(limit=50).results:
+            answers |= self._record("/gate/results/show", id=result.id)
         if self._switches.is_on("releases"):
             answers |= self._record("/releases")
         if self._has_costs():

@@ -10,8 +10,8 @@ from lumos.model.change import EventType
 from lumos.model.dataset import Documentation, Ownership
 from lumos.model.json_codec import from_json
 from lumos.store import tables
-from lumos.store.conditions import among
 from lumos.store.database import Database
+from lumos.store.statements import among
 
 # Events after which a dataset has another schema, or data again.
 _SCHEMA_EVENTS: Final = (EventType.CREATED, EventType.RESTORED, EventType.SCHEMA_CHANGED)

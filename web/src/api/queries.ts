@@ -189,6 +189,18 @@ export const gateResults = () =>
     queryFn: () => unwrap(api.GET("/api/v1/gate/results", { params: { query: { limit: 50 } } })),
   });
 
+export const gateResult = (id: string) =>
+  queryOptions({
+    queryKey: ["gate", id],
+    queryFn: () => unwrap(api.GET("/api/v1/gate/results/show", { params: { query: { id } } })),
+  });
+
+export const catalogs = () =>
+  queryOptions({ queryKey: ["catalogs"], queryFn: () => unwrap(api.GET("/api/v1/catalogs")) });
+
+export const owners = () =>
+  queryOptions({ queryKey: ["owners"], queryFn: () => unwrap(api.GET("/api/v1/owners")), staleTime: MINUTE });
+
 export const audit = () =>
   queryOptions({
     queryKey: ["audit"],

@@ -8,9 +8,9 @@ import type { DatasetEntry } from "../api/dataset";
 import { searchEnds } from "../home/timing";
 import { Bars } from "../ui/charts";
 import { amount, formatBytes, formatCount, formatMoney, formatNumber, formatPercent, formatTime, listed, plural, shortName, visible } from "../ui/format";
-import { ChangeText, DatasetLink, Empty, Loaded, Owners, Panel, Problem, Tabs, Tag, Verdict, When } from "../ui/parts";
+import { ChangeText, DatasetLink, Empty, Loaded, Panel, Problem, Tabs, Tag, Verdict, When } from "../ui/parts";
 import { distribution } from "./distribution";
-import { EditDescription, EditTags, useCanEdit } from "./edit";
+import { EditDescription, EditOwners, EditTags, useCanEdit } from "./edit";
 import { PartitionsPanel } from "./partitions";
 import { Distribution, NullShare, ProfileTab } from "./profile";
 import { allPaths, compareVersions, schemaRows, worst } from "./rules";
@@ -60,7 +60,6 @@ function Head({ dataset, state, etag }: { dataset: DatasetEntry; state: string; 
   const hasLineage = useFeature("lineage");
   const hasImpact = useFeature("impact");
   const statistics = dataset.statistics;
-  const owners = dataset.ownership?.owners.map((each) => each.name) ?? [];
   return (
     <header className="stack" style={{ gap: 10 }}>
       <div className="row spread wrap" style={{ alignItems: "flex-start" }}>
@@ -81,7 +80,7 @@ function Head({ dataset, state, etag }: { dataset: DatasetEntry; state: string; 
       )}
       <EditDescription urn={dataset.urn} etag={etag} description={dataset.documentation?.description ?? null} canEdit={canEdit} />
       <div className="row wrap" style={{ gap: "4px 22px" }}>
-        <Fact label="Owner"><Owners names={owners} /></Fact>
+        <Fact label="Owner"><EditOwners urn={dataset.urn} etag={etag} owners={dataset.ownership?.owners ?? []} canEdit={canEdit} /></Fact>
         {dataset.documentation?.domain ? <Fact label="Domain"><bdi>{dataset.documentation.domain}</bdi></Fact> : null}
         <Fact label="Platform">{[dataset.platform, dataset.format].filter(Boolean).join(", ")}</Fact>
         {dataset.versioning ? <Fact label="Version"><span className="mono">{dataset.versioning.schema_version}</span> <span className="faint mono">{dataset.versioning.cloud_version}</span></Fact> : null}

@@ -170,6 +170,7 @@ REQUESTS: tuple[tuple[str, dict[str, object]], ...] = (
     ("/cost/trend", {"urn": ORDERS}),
     ("/gate/results", {"limit": 50}),
     ("/releases", {}),
+    ("/catalogs", {}),
 )  # fmt: skip
 
 
