@@ -30,7 +30,8 @@ def build() -> None:
     if stamp.is_file() and stamp.read_text() == digest and (BUILT / "index.html").is_file():
         return
     install()
-    _node("node_modules/vite/bin/vite.js", "build", "--logLevel", "warn")
+    for mode in ("production", "site"):
+        _node("node_modules/vite/bin/vite.js", "build", "--mode", mode, "--logLevel", "warn")
     stamp.write_text(digest)
 
 

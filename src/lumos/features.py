@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from lumos.notifications.delivery import NotificationSender
     from lumos.notifications.reminders import Reminders
     from lumos.notifications.service import NotificationService
+    from lumos.partitions.service import Partitions
     from lumos.profiles.service import Profiles
     from lumos.reconcile.service import Reconciliation
     from lumos.releases.service import Releases
@@ -210,6 +211,13 @@ class Features:
         from lumos.profiles.service import Profiles
 
         return Profiles(self.settings, self._store.open, self.state_uri)
+
+    @cached_property
+    def partitions(self) -> "Partitions":
+        """Partitions of datasets over time: rows, bytes and missing days."""
+        from lumos.partitions.service import Partitions
+
+        return Partitions(self.settings, self._store.open, lambda: self.state_uri)
 
     @cached_property
     def reconciliation(self) -> "Reconciliation":

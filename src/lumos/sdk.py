@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from lumos.catalogs.configured import LOCAL
 from lumos.config import find_file, load, write_starter
 from lumos.config.check import ConfigReport, report
+from lumos.config.settings import Notifications, StorageSettings
 from lumos.config.starter import InitReport
 from lumos.datasets.reports import ListReport, OverviewReport, SearchReport, ShowReport
 from lumos.discovery.reports import DiscoverReport, ExplainReport, IngestReport
@@ -23,6 +25,7 @@ from lumos.schemas.changes import ChangesReport, EventReport, ForgetReport, Late
 from lumos.store.administration import StoreReport, UpgradeReport, describe_store, upgrade_store
 
 if TYPE_CHECKING:
+    from lumos.catalogs.status import CatalogStatusReport
     from lumos.discovery.watch_status import WatchStatusReport
     from lumos.discovery.watcher import WatchReport
     from lumos.doctor import DoctorReport
@@ -74,6 +77,18 @@ class Lumos(Features):
         settings = msgspec.structs.replace(self.settings, sources=sources)
         other = object.__new__(type(self))
         Features.__init__(other, lambda _: settings, self._environment, self._overrides)
+        return other
+
+    def with_store(self, path: str | Path) -> "Lumos":
+        """Lumos with the same settings and a new store, which publishes and notifies nobody."""
+        settings = msgspec.structs.replace(
+            self.settings,
+            platform=LOCAL,
+            storage=StorageSettings(path=str(path)),
+            notifications=Notifications(),
+        )
+        other = object.__new__(type(self))
+        Features.__init__(other, lambda _: settings, self._environment)
         return other
 
     @staticmethod
@@ -192,6 +207,12 @@ class Lumos(Features):
     def overview(self) -> OverviewReport:
         """Count the datasets with owners, descriptions and lineage, and list the sources."""
         return self.datasets.overview()
+
+    def catalog_status(self) -> "CatalogStatusReport":
+        """Which catalogs have all changes, and how many the others have not got yet."""
+        from lumos.catalogs.status import catalog_status
+
+        return catalog_status(self._store.open())
 
     def list(
         self,

@@ -6,15 +6,30 @@ from pathlib import Path
 
 from lumos import Lumos
 from lumos.discovery.dataset_recorder import DatasetRecorder
-from lumos.model.dataset import ColumnStatistics, DriftedShape, Location, Statistics
+from lumos.discovery.lake.manifest import ManifestStore, ScanManifest
+from lumos.discovery.lake.parts import write_part
+from lumos.discovery.lake.summaries import FileRow, summarise
+from lumos.discovery.scans import state_folder
+from lumos.model.dataset import (
+    ColumnProfile,
+    ColumnStatistics,
+    DriftedShape,
+    Location,
+    Profile,
+    Quality,
+    Statistics,
+    ValueCount,
+)
 from lumos.model.discovery import FoundDataset
+from lumos.model.json_codec import to_json
 from lumos.model.schema import parse_schema
 from lumos.model.urn import Urn
 from lumos.store import Store
 from lumos.store.datasets import FinishedScan
 
 LAKE = "lumos://s3/shop-lake"
-SOURCE = "s3://shop-lake"
+ROOT = "s3://shop-lake"
+SOURCE = f"s3:{ROOT}"
 CONFIG = """
 storage: {path: store.db}
 usage: {retention_days: 3650}
@@ -113,8 +128,10 @@ def fill(folder: Path, *, now: datetime | None = None, hostile: bool = False) ->
             _record(
                 store, f"raw/{name}", f"`{name.replace('`', '')}` STRING\n", at - timedelta(hours=1)
             )
+    _profile(store, at)
+    manifest = _write_manifest(lumos.state_uri, at)
     scan = FinishedScan(
-        source=SOURCE, scan_id="shop", manifest="", finished_at=at - timedelta(minutes=40)
+        source=SOURCE, scan_id="shop", manifest=manifest, finished_at=at - timedelta(minutes=40)
     )
     store.transact(lambda transaction: transaction.save_scan(scan))
     lumos.jobs.submit("cost-record")
@@ -176,6 +193,54 @@ def _record(store: Store, path: str, schema: str, at: datetime) -> None:
     recorder = DatasetRecorder(store, source=SOURCE, prefix="S-", urn_of=lambda _: urn, at=at)
     for _outcome in recorder.record([(urn, found)], store.known(source=SOURCE)):
         pass
+
+
+def _profile(store: Store, at: datetime) -> None:
+    """What a profile of orders would measure; e-mail addresses are private."""
+    rows = 812_000_000
+    columns = {
+        "order_id": ColumnProfile(distinct=rows, minimum="1", maximum=str(rows), quantiles={
+            str(rank): str(int(rank * rows)) for rank in (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)}),
+        "amount": ColumnProfile(nulls=rows // 90, distinct=91_200, minimum="0.00", maximum="480.00", mean="61.20",
+                                quantiles={"0.01": "3.90", "0.05": "8.10", "0.25": "24.50", "0.5": "48.00",
+                                           "0.75": "81.00", "0.95": "170.00", "0.99": "320.00"}),
+        "currency": ColumnProfile(distinct=4, top=(
+            ValueCount(value="EUR", count=rows // 2), ValueCount(value="USD", count=rows // 3),
+            ValueCount(value="GBP", count=rows // 9), ValueCount(value="CHF", count=rows // 30))),
+        "customer_id": ColumnProfile(nulls=rows // 12, distinct=61_000_000),
+    }  # fmt: skip
+    profile = Profile(measured_at=at - timedelta(hours=9), rows=rows, files=1_550, columns=columns)
+    store.transact(
+        lambda transaction: transaction.save_aspect(
+            f"{LAKE}/raw/orders", "quality", Quality(profile=profile), writer="profile", at=at
+        )
+    )
+
+
+def _write_manifest(state_uri: str, at: datetime) -> str:
+    """The state of a scan with a file of clicks for each day but three."""
+    schema = parse_schema(_schema("raw/user_clicks"))
+    days = [at - timedelta(days=back) for back in range(220, 0, -1) if back not in (17, 18, 90)]
+    rows = [
+        FileRow(
+            path=f"{ROOT}/raw/user_clicks/dt={day:%Y-%m-%d}/part-0.parquet",
+            size=(300 + (day.toordinal() * 37) % 90 - 110 * (day.weekday() > 4)) * GB // 10,
+            modified=int(day.timestamp()) * 1_000_000,
+            etag=f"{day:%j}",
+            format="parquet",
+            schema_fingerprint=schema.full,
+            row_count=(160 + (day.toordinal() * 37) % 60 - 70 * (day.weekday() > 4)) * 1_000_000,
+            row_count_exact=True,
+        )
+        for day in days
+    ]
+    manifests = ManifestStore(state_folder(state_uri, SOURCE))
+    part = write_part(
+        manifests.parts, rows, summarise(rows, root=ROOT), (), access=manifests.access
+    )
+    manifest = ScanManifest(parts=[part], schemas={schema.full: to_json(schema)})
+    manifests.write("shop.manifest", manifest)
+    return "shop.manifest"
 
 
 def _annotate(lumos: Lumos) -> None:

@@ -1,6 +1,7 @@
 // Visits every page of a running server in Chromium, in both themes and three widths.
 // Usage: node screenshots.mjs URL FOLDER [WIDTH,WIDTH] [THEME,THEME] [PAGE,PAGE]
 // Prints one line of JSON: the problems found. Screenshots go to FOLDER, if it is not "-".
+// With SITE=1, URL is the folder of a static site: its addresses are behind a #.
 import { mkdirSync, mkdtempSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
@@ -8,6 +9,7 @@ import { join } from "node:path";
 import { chromium } from "playwright-core";
 
 const [url, folder, widths = "1440,1024,390", themes = "light,dark", pages = ""] = process.argv.slice(2);
+const isSite = process.env.SITE === "1";
 const lake = "lumos://s3/shop-lake";
 const q = (values) => new URLSearchParams(values).toString();
 const list = (value) => JSON.stringify(value);
@@ -17,17 +19,19 @@ const PAGES = {
   all: ["/search", "All datasets"],
   schema: [`/dataset?${q({ urn: `${lake}/raw/user_clicks` })}`, "columns"],
   history: [`/dataset?${q({ urn: `${lake}/raw/orders`, tab: "history" })}`, "Compare versions"],
+  profile: [`/dataset?${q({ urn: `${lake}/raw/orders`, tab: "profile" })}`, "Most frequent"],
   usage: [`/dataset?${q({ urn: `${lake}/marts/revenue`, tab: "usage" })}`, "Reads per day"],
   datasetcost: [`/dataset?${q({ urn: `${lake}/ml/recommendations`, tab: "cost" })}`, "Where it comes from"],
-  files: [`/dataset?${q({ urn: `${lake}/raw/user_clicks`, tab: "files" })}`, "Drift"],
+  files: [`/dataset?${q({ urn: `${lake}/raw/user_clicks`, tab: "files" })}`, "3 days missing"],
   annotations: [`/dataset?${q({ urn: `${lake}/raw/customers`, tab: "annotations" })}`, "Who said what"],
   lineage: [`/lineage?${q({ urn: `${lake}/raw/orders`, column: "discount" })}`, "Following"],
   whatif: [`/what-if?${q({ urn: `${lake}/raw/orders`, drop: list(["amount"]) })}`, "Verdict"],
   switchoff: [`/what-if?${q({ off: list([`${lake}/marts/legacy_funnel`]) })}`, "Saves"],
   cost: ["/cost", "Where the money goes"],
-  operations: ["/operations", "Jobs"],
+  operations: ["/operations", isSite ? "Releases" : "Jobs"],
   audit: ["/operations?tab=audit", "Audit log"],
 };
+const NEED_A_SERVER = ["whatif", "switchoff", "audit"];
 
 if (folder !== "-") mkdirSync(folder, { recursive: true });
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
@@ -39,7 +43,8 @@ const browser = await chromium.launchPersistentContext(mkdtempSync(join(tmpdir()
 const problems = [];
 const token = process.env.LUMOS_TOKEN;
 if (token) await browser.addInitScript((value) => sessionStorage.setItem("lumos.token", value), token);
-const wanted = pages === "" ? Object.keys(PAGES) : pages.split(",");
+const wanted = (pages === "" ? Object.keys(PAGES) : pages.split(",")).filter((name) => !isSite || !NEED_A_SERVER.includes(name));
+const addressOf = (path) => isSite ? `${url}/index.html#${path}` : url + path;
 for (const width of widths.split(",").map(Number)) {
   for (const theme of themes.split(",")) {
     for (const name of wanted) {
@@ -54,7 +59,7 @@ for (const width of widths.split(",").map(Number)) {
       await page.setViewportSize({ width, height: width < 700 ? 844 : 900 });
       await page.addInitScript((value) => localStorage.setItem("lumos.theme", value), theme);
       try {
-        await page.goto(url + path, { timeout: 40_000 });
+        await page.goto(addressOf(path), { timeout: 40_000 });
         await page.getByText(text).first().waitFor({ timeout: 40_000 });
         await page.waitForFunction(() => document.querySelector(".skeleton") === null, undefined, { timeout: 40_000 });
         if (["lineage", "whatif"].includes(name)) await page.locator(".react-flow__node").first().waitFor({ timeout: 40_000 });

@@ -1,5 +1,6 @@
 /** Every address of the page. The server lists the same paths in server/page.py. */
-import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from "@tanstack/react-router";
+import { createRootRoute, createRoute, createRouter, lazyRouteComponent, type RouterHistory } from "@tanstack/react-router";
+import type { Choice } from "./search/rules";
 import { Shell } from "./shell";
 import { Empty, Problem } from "./ui/parts";
 
@@ -25,12 +26,16 @@ const home = createRoute({
 const search = createRoute({
   getParentRoute: () => root,
   path: "/search",
-  validateSearch: (given: Record<string, unknown>): { q?: string; platform?: string; format?: string; owner?: string; tag?: string } => ({
+  validateSearch: (given: Record<string, unknown>): { q?: string } & Choice => ({
     q: text(given.q),
     platform: text(given.platform),
     format: text(given.format),
     owner: text(given.owner),
     tag: text(given.tag),
+    domain: text(given.domain),
+    term: text(given.term),
+    freshness: text(given.freshness),
+    cost: text(given.cost),
   }),
   component: lazyRouteComponent(() => import("./search/page"), "SearchPage"),
 });
@@ -82,18 +87,22 @@ const cost = createRoute({
 const operations = createRoute({
   getParentRoute: () => root,
   path: "/operations",
-  validateSearch: (given: Record<string, unknown>): { tab?: string; job?: string } => ({ tab: text(given.tab), job: text(given.job) }),
+  validateSearch: (given: Record<string, unknown>): { tab?: string; job?: string; result?: string } => ({ tab: text(given.tab), job: text(given.job), result: text(given.result) }),
   component: lazyRouteComponent(() => import("./operations/page"), "OperationsPage"),
 });
 
-export const router = createRouter({
-  routeTree: root.addChildren([home, search, dataset, lineage, whatIf, cost, operations]),
-  defaultPreload: "intent",
-  scrollRestoration: true,
-});
+/** The router; static sites have their addresses behind a # that any web server ignores. */
+export function makeRouter(history?: RouterHistory) {
+  return createRouter({
+    routeTree: root.addChildren([home, search, dataset, lineage, whatIf, cost, operations]),
+    defaultPreload: "intent",
+    scrollRestoration: true,
+    ...(history === undefined ? {} : { history }),
+  });
+}
 
 declare module "@tanstack/react-router" {
   interface Register {
-    router: typeof router;
+    router: ReturnType<typeof makeRouter>;
   }
 }

@@ -2,9 +2,12 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, Outlet, useNavigate, useRouterState } from "@tanstack/react-router";
 import { type FormEvent, type ReactNode, useEffect, useRef, useState } from "react";
-import { ApiError, setToken, token } from "./api/client";
+import { ApiError, dataTime, setToken, token } from "./api/client";
+import { isOn } from "./api/features";
 import { hasPrices, identity } from "./api/queries";
+import { searchBegins } from "./home/timing";
 import icon from "./icon.svg";
+import { formatTime } from "./ui/format";
 import { applyTheme, currentTheme, type Theme } from "./ui/theme";
 import { Problem } from "./ui/parts";
 
@@ -68,13 +71,14 @@ function SignIn({ problem }: { problem?: string }) {
 }
 
 function Frame({ name, role, disabled, version }: { name: string; role: string; disabled: readonly string[]; version: string }) {
-  const priced = useQuery({ ...hasPrices(), enabled: !disabled.includes("cost") });
+  const priced = useQuery({ ...hasPrices(), enabled: isOn("cost_attribution", disabled) });
   const [theme, setTheme] = useState<Theme>(currentTheme());
   const queries = useQueryClient();
   const hidden = new Set<string>();
-  if (disabled.includes("cost") || priced.data === false) hidden.add("/cost");
-  if (disabled.includes("lineage")) hidden.add("/lineage");
-  if (disabled.includes("impact")) hidden.add("/what-if");
+  if (!isOn("cost_attribution", disabled) || priced.data === false) hidden.add("/cost");
+  if (!isOn("lineage", disabled)) hidden.add("/lineage");
+  if (!isOn("impact", disabled)) hidden.add("/what-if");
+  const asOf = dataTime();
   const other: Theme = theme === "dark" ? "light" : "dark";
   return (
     <div className="shell">
@@ -87,7 +91,9 @@ function Frame({ name, role, disabled, version }: { name: string; role: string; 
           </Link>
         ))}
         <div className="foot">
-          <span className="label clip" title={`${name}, role ${role}`}>{name} · {role}</span>
+          {asOf === null
+            ? <span className="label clip" title={`${name}, role ${role}`}>{name} · {role}</span>
+            : <span className="label" title="A static site shows the data of the time at which it was written.">As of {formatTime(asOf)} UTC</span>}
           {token() === null ? null : (
             <button type="button" className="link label" style={{ textAlign: "left" }} onClick={() => { setToken(null); void queries.resetQueries(); }}>Sign out</button>
           )}
@@ -134,6 +140,7 @@ function Find() {
     return () => { window.removeEventListener("keydown", focus); };
   }, []);
   const type = (text: string) => {
+    searchBegins();
     setValue(text);
     void navigate({ to: "/search", search: (previous) => ({ ...(onSearch ? previous : {}), q: text === "" ? undefined : text }) as never, replace: onSearch });
   };

@@ -8,7 +8,14 @@ import { schemaRows, worst } from "../src/dataset/rules";
 import { svgOf } from "../src/lineage/export";
 import { layeredLayout, layersOf } from "../src/lineage/layers";
 import { columnKey, columnPath } from "../src/lineage/paths";
-import { countFacet, splitAtWords } from "../src/search/rules";
+import { calendar, levels } from "../src/dataset/calendar";
+import { distribution, quantileBins } from "../src/dataset/distribution";
+import { evaluate } from "../src/home/formula";
+import { hopKey, visibleGraph } from "../src/lineage/hops";
+import { LineageGraph } from "../src/site/lineage";
+import { queryWords, search, type Row, type Vocabulary } from "../src/site/search";
+import { fileOf } from "../src/site/shards";
+import { costClass, countFacet, filterHits, freshness, splitAtWords, type Hit } from "../src/search/rules";
 import { formatAge, formatBytes, formatMoney, formatShare, listed, monthBack, shortName, visible, withNames } from "../src/ui/format";
 
 describe("types", () => {
@@ -99,10 +106,130 @@ describe("search", () => {
     expect(parts.filter((each) => each.hit).map((each) => each.text)).toEqual(["User", "Click"]);
     expect(parts.map((each) => each.text).join("")).toBe("User_Clicks <b>");
   });
+  const now = Date.parse("2026-11-18T00:00:00Z");
+  const hit = (values: Partial<Hit>): Hit => ({
+    urn: "u", name: "n", platform: "s3", format: null, location: null, description: null, owners: [], tags: [], domain: null, terms: [], fields: [], schemaVersion: null, modified: null, cost: null, ...values,
+  });
   it("counts facets, most first", () => {
-    const hits = [{ platform: "s3", format: "parquet", owners: ["a"], tags: [] }, { platform: "s3", format: null, owners: ["b", "a"], tags: ["pii"] }];
-    expect([...countFacet(hits, "owner")]).toEqual([["a", 2], ["b", 1]]);
-    expect([...countFacet(hits, "format")]).toEqual([["parquet", 1]]);
+    const hits = [hit({ format: "parquet", owners: ["a"] }), hit({ owners: ["b", "a"], tags: ["pii"], domain: "sales", terms: ["Revenue"] })];
+    expect([...countFacet(hits, "owner", now)]).toEqual([["a", 2], ["b", 1]]);
+    expect([...countFacet(hits, "format", now)]).toEqual([["parquet", 1]]);
+    expect([...countFacet(hits, "domain", now)]).toEqual([["sales", 1]]);
+    expect([...countFacet(hits, "term", now)]).toEqual([["Revenue", 1]]);
+  });
+  it("puts ages and costs into classes, each in its order", () => {
+    const ages = ["2026-11-17T12:00:00Z", "2026-11-13T00:00:00Z", "2026-11-01T00:00:00Z", "2026-02-01T00:00:00Z", "2020-01-01T00:00:00Z"];
+    expect(ages.map((at) => freshness(at, now))).toEqual(["the last day", "the last week", "the last month", "the last year", "earlier"]);
+    expect(freshness(null, now)).toBeNull();
+    expect([5000, 1000, 999, 10, 9.99, 0.2].map((cost) => costClass(cost, "EUR"))).toEqual(["over 1,000 EUR", "over 1,000 EUR", "100 to 1,000 EUR", "10 to 100 EUR", "1 to 10 EUR", "under 1 EUR"]);
+    const hits = [0.2, 50, 2, 5000, 50, 400].map((cost) => hit({ cost: costClass(cost, "EUR"), modified: ages[4] ?? null }));
+    expect([...countFacet(hits, "cost", now).keys()]).toEqual(["over 1,000 EUR", "100 to 1,000 EUR", "10 to 100 EUR", "1 to 10 EUR", "under 1 EUR"]);
+    expect([...countFacet([...hits, hit({ modified: ages[0] ?? null })], "freshness", now).keys()]).toEqual(["the last day", "earlier"]);
+  });
+  it("filters by everything that was chosen", () => {
+    const hits = [hit({ urn: "1", domain: "sales", terms: ["Revenue"] }), hit({ urn: "2", domain: "sales" }), hit({ urn: "3", terms: ["Revenue"] })];
+    expect(filterHits(hits, { domain: "sales", term: "Revenue" }, now).map((each) => each.urn)).toEqual(["1"]);
+    expect(filterHits(hits, { platform: "gcs" }, now)).toBe(hits);
+  });
+});
+
+describe("the formula of the home page", () => {
+  it("computes sums and products with names", () => {
+    expect(evaluate("engineers * 3 * 52 * rate", { engineers: 10, rate: 100 })).toBe(156_000);
+    expect(evaluate("1 + 2 * (3 - 5) / 4", {})).toBe(0);
+    expect(evaluate("-2 * -a", { a: 4 })).toBe(8);
+  });
+  it.each([["1 +", "ends too early"], ["(1", "')' is missing"], ["1 / 0", "Division by zero"], ["rat * 2", "Unknown name 'rat'. Use rate."], ["1 2", "Unexpected '2'"], ["constructor", "Unknown name"], ["", "ends too early"]])("says what is wrong with %s", (formula, sentence) => {
+    expect(() => evaluate(formula, { rate: 1 })).toThrow(sentence);
+  });
+});
+
+describe("hops of a graph", () => {
+  // a -> b -> c -> d, and b -> e
+  const links = [["a", "b"], ["b", "c"], ["c", "d"], ["b", "e"]].map(([upstream = "", downstream = ""]) => ({ upstream, downstream }));
+  const shown = (limit: number, ...changed: [string, boolean][]) => visibleGraph(links, "b", limit, new Map(changed));
+  it("shows what is near, and how much is hidden behind it", () => {
+    const graph = shown(1);
+    expect([...graph.urns].sort()).toEqual(["a", "b", "c", "e"]);
+    expect(graph.hops.get("c")?.downstream).toEqual({ hidden: 1, isOpen: false });
+    expect(graph.hops.get("b")).toEqual({ upstream: { hidden: 0, isOpen: true }, downstream: { hidden: 0, isOpen: true } });
+    expect(graph.hops.get("e")).toBeUndefined();
+  });
+  it("expands and collapses one dataset in one direction", () => {
+    expect([...shown(1, [hopKey("c", "downstream"), true]).urns].sort()).toEqual(["a", "b", "c", "d", "e"]);
+    expect([...shown(Infinity, [hopKey("b", "downstream"), false]).urns].sort()).toEqual(["a", "b"]);
+    expect(shown(Infinity, [hopKey("b", "downstream"), false]).hops.get("b")?.downstream).toEqual({ hidden: 2, isOpen: false });
+  });
+  it("ends in a cycle", () => {
+    expect([...visibleGraph([...links, { upstream: "d", downstream: "a" }], "b", Infinity, new Map()).urns].sort()).toEqual(["a", "b", "c", "d", "e"]);
+  });
+});
+
+describe("a profile", () => {
+  it("is as dense as its quantiles are close", () => {
+    const bins = quantileBins({ minimum: "0", maximum: "100", quantiles: { "0.25": "10", "0.5": "20", "0.75": "60" } });
+    expect(bins.map((each) => [each.from, each.to])).toEqual([[0, 0.1], [0.1, 0.2], [0.2, 0.6], [0.6, 1]]);
+    expect(bins.map((each) => Math.round(100 * each.height))).toEqual([100, 100, 25, 25]);
+  });
+  it("of dates is drawn like one of numbers, of texts by its frequent values", () => {
+    expect(quantileBins({ minimum: "2026-01-01", maximum: "2026-01-03", quantiles: { "0.5": "2026-01-02" } })).toHaveLength(2);
+    expect(distribution({ top: [{ value: "a", count: 4 }, { value: "b", count: 1 }] }).map((each) => each.height)).toEqual([1, 0.25]);
+    expect(distribution({ nulls: 3, minimum: "5", maximum: "5" })).toEqual([]);
+  });
+});
+
+describe("a calendar of partitions", () => {
+  const day = (text: string, rows: number) => ({ day: text, rows, bytes: rows * 10, files: 1, partitions: 1 });
+  it("has a column for each week from Monday, with the missing days", () => {
+    const { cells, weeks } = calendar([day("2026-11-13", 5), day("2026-11-16", 7)], ["2026-11-14", "2026-11-15"]);
+    expect(weeks).toBe(2);
+    expect(cells.map((each) => [each.day, each.week, each.weekday, each.sums?.rows ?? null])).toEqual([["2026-11-13", 0, 4, 5], ["2026-11-14", 0, 5, null], ["2026-11-15", 0, 6, null], ["2026-11-16", 1, 0, 7]]);
+  });
+  it("shows the latest year", () => {
+    expect(calendar([day("2010-01-01", 1), day("2026-11-16", 1)], []).cells.map((each) => each.day)).toEqual(["2026-11-16"]);
+    expect(calendar([], []).weeks).toBe(0);
+  });
+  it("ranks days, so that one huge day does not hide the others", () => {
+    const level = levels([1, 2, 3, 4, 1_000_000]);
+    expect([1, 2, 3, 4, 1_000_000].map(level)).toEqual([1, 1, 2, 3, 4]);
+  });
+});
+
+describe("a static site", () => {
+  const vocabulary: Vocabulary = { words: ["amount", "lake", "orders", "raw", "sales", "user"], columns: ["amount"], column_words: [[0]], path_words: [[]], files: 1, datasets: 2 };
+  const row = (urn: string, name: string, inName: number[], inTexts: number[], columns: number[]): Row =>
+    [urn, name, "s3", "parquet", null, null, ["Ann B"], [], ["pii"], null, [], null, "1.0.0", "S-1", null, "2026-01-01T00:00:00Z", inName, [1, 3], inTexts, [], columns];
+  const rows = [row("lumos://s3/lake/raw/orders", "orders", [2], [4], [0]), row("lumos://s3/lake/raw/users", "users", [5], [], [])];
+  const names = (text: string, facets = {}) => search(vocabulary, rows, { text, limit: 10, ...facets }).results.map((each) => each.name);
+  it("finds beginnings of words in names, paths, texts and columns", () => {
+    expect(names("ord")).toEqual(["orders"]);
+    expect(names("raw")).toEqual(["users", "orders"]);
+    expect(names("sal amo")).toEqual(["orders"]);
+    expect(search(vocabulary, rows, { text: "amo", limit: 10 }).results[0]?.fields).toEqual(["amount"]);
+    expect(names("missing")).toEqual([]);
+    expect(names("")).toEqual([]);
+  });
+  it("filters like the server: without case and separators", () => {
+    expect(names("raw", { owner: "annb" })).toHaveLength(2);
+    expect(names("", { tag: "PII" })).toHaveLength(2);
+    expect(names("raw", { platform: "gcs" })).toEqual([]);
+  });
+  it("splits queries as the store does", () => {
+    expect(queryWords("user_clicks Müller 日本")).toEqual(["user", "clicks", "muller", "x65e5xx672cx"]);
+  });
+  it("finds the file of a dataset by CRC-32", () => {
+    expect(fileOf("123456789", 2 ** 32)).toBe(0xcbf43926);
+  });
+  it("walks up and down to a depth, and says what it left out", () => {
+    // a -> b -> c -> a is a cycle; d is only upstream of c.
+    const graph = new LineageGraph({ urns: ["a", "b", "c", "d"], upstream: [0, 1, 2, 3], downstream: [1, 2, 0, 2], others: {} });
+    const down = graph.around({ dataset: "a", side: "downstream", depth: 1, limit: 10 });
+    expect([...down.depths]).toEqual([["a", 0], ["b", 1]]);
+    expect(down.truncated).toBe(true);
+    const all = graph.around({ dataset: "a", side: "both", limit: 10 });
+    expect(new Map(all.depths)).toEqual(new Map([["a", 0], ["c", -1], ["b", 1], ["d", -2]]));
+    expect(all.links.size).toBe(4);
+    expect(graph.around({ dataset: "b", side: "upstream", limit: 2 }).depths.size).toBe(2);
   });
 });
 

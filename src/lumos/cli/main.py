@@ -52,6 +52,7 @@ from lumos.cli import (
     schema,
     search,
     serve,
+    site,
     sync,
     term,
     token,
@@ -72,7 +73,9 @@ _GLOBAL_OPTIONS: Final = frozenset({"--quiet", "-q", "--verbose", "-v", "--debug
 _WRONG_CHOICE: Final = re.compile(r"'(?P<given>[^']*)' is not one of (?P<known>'.+')")
 _QUOTED: Final = re.compile(r"'([^']*)'")
 # Commands about the machine that they run on.
-_LOCAL_COMMANDS: Final = frozenset({"discover", "doctor", "ingest", "init", "serve", "watch"})
+_LOCAL_COMMANDS: Final = frozenset(
+    {"discover", "doctor", "ingest", "init", "serve", "site", "watch"}
+)
 
 
 class _Commands(SwitchedGroup):
@@ -121,7 +124,7 @@ for commands in (
     ingest.app, discover.app, datasets.app, schema.history_app, changes.app, impact.app,
     search.app, export.app, validate.app, import_.app, diff.app, migrate.app, sync.app, enrich.app,
     explain.app, profile.app, reconcile.app, job.run_app, job.worker_app, doctor.app, init.app,
-    serve.app,
+    serve.app, site.app,
 ):  # fmt: skip
     app.add_typer(commands)
 app.add_typer(watch.app, name="watch")

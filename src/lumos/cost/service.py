@@ -1,7 +1,7 @@
 """The cost feature of the SDK: reports, savings, recorded history and the HTML page."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -125,6 +125,15 @@ class Costs:
                 f"--period {before}"
             )
         return trend
+
+    def reports(self, limit: int) -> Iterator[tuple[CostReport, CostTrendReport]]:
+        """The reports and trends of the datasets with the highest cost, from one computation."""
+        computed = self._compute({})
+        ledger = computed.ledger
+        top = top_report(ledger, limit=limit, ranked_by="total", **computed.assumptions)
+        for each in top.datasets:
+            node = ledger.node_by_urn[each.urn]
+            yield self._report(computed, node), self._trend(computed, node)
 
     def explain(
         self, urn: str, *, limit: int = 20, **options: Unpack[CostOptions]

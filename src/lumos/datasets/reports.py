@@ -140,6 +140,8 @@ class SearchResult(Report, frozen=True, kw_only=True):
     schema_version: str | None
     last_modified: datetime | None
     fields: tuple[str, ...] = ()
+    domain: str | None = None
+    terms: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, dataset: Dataset, fields: tuple[str, ...]) -> "SearchResult":
@@ -158,6 +160,8 @@ class SearchResult(Report, frozen=True, kw_only=True):
             schema_version=dataset.versioning.schema_version if dataset.versioning else None,
             last_modified=dataset.statistics.last_modified if dataset.statistics else None,
             fields=fields,
+            domain=dataset.documentation.domain if dataset.documentation else None,
+            terms=dataset.governance.terms if dataset.governance else (),
         )
 
 

@@ -1,6 +1,7 @@
 """The service behind `lumos list`, `search` and `show`."""
 
 from collections.abc import Callable, Collection, Sequence
+from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
@@ -15,14 +16,18 @@ from lumos.datasets.reports import (
     ShowReport,
     SourceOverview,
 )
+from lumos.datasets.trends import BreakingChange, TrendsReport, incidents_of, trends
 from lumos.errors import MisuseError, UnknownName
+from lumos.model.change import Verdict
 from lumos.model.dataset import Dataset, Lineage, Owner, Ownership, UpstreamEdge
 from lumos.model.urn import Urn, display_names
 from lumos.names import find_urn
 from lumos.store import DatasetFilter, Facets, SourceCount, Store
+from lumos.store.history import EventFilter
 
 # The maximum number of tables known from lineage only that a search returns.
 _MAX_LINEAGE_ONLY: Final = 5
+_MAX_MONTHS: Final = 36
 
 
 class Datasets:
@@ -137,6 +142,31 @@ class Datasets:
             ),
         )
 
+    def trends(self, months: int = 6) -> TrendsReport:
+        """How coverage, incidents and duplicates developed in the last months, by month."""
+        if not 1 <= months <= _MAX_MONTHS:
+            raise MisuseError(f"Use between 1 and {_MAX_MONTHS} months, not {months}.")
+        store, now = self._store(), datetime.now(UTC)
+        starts = [_months_before(now, back) for back in range(months - 1, -1, -1)]
+        changes = [
+            BreakingChange(event.urn, event.at, broken)
+            for event in store.change_log.events(EventFilter(since=starts[0], breaking=True))
+            if event.affected is not None
+            and (
+                broken := tuple(
+                    each.urn for each in event.affected.datasets if each.verdict is Verdict.BREAKING
+                )
+            )
+        ]
+        involved = {urn for each in changes for urn in (each.urn, *each.broken)}
+        return trends(
+            [*starts, now],
+            coverage=store.trends.coverage(),
+            incidents=incidents_of(changes, store.trends.repairs(involved, starts[0])),
+            duplicates=store.trends.duplicates(),
+            prevented=store.trends.breaking_gate_results(starts[0]),
+        )
+
     def show(self, name: str) -> ShowReport:
         """Show all aspects of a dataset."""
         # Imported late: `list` and `search` start faster without it.
@@ -162,6 +192,12 @@ class Datasets:
         """Short names of datasets; if several datasets share a name, the ends of their paths."""
         store = self._existing_store()
         return display_names(urns, {} if store is None else store.names_like(urns))
+
+
+def _months_before(now: datetime, back: int) -> datetime:
+    """The start of the month that many months ago."""
+    number = now.year * 12 + now.month - 1 - back
+    return datetime(number // 12, number % 12 + 1, 1, tzinfo=UTC)
 
 
 def _check_format(store: Store, format: str | None) -> None:

@@ -21,6 +21,7 @@ from lumos.names import find_column, find_urn
 from lumos.store import Store
 from lumos.store.entries import StoredEntry
 from lumos.store.lineage import ColumnStep, Direction, MergedEdge
+from lumos.store.lineage.edges import merge_edges
 from lumos.store.lineage.graph import cycles, shortest_paths
 
 Side = Literal["upstream", "downstream", "both"]
@@ -120,6 +121,10 @@ class LineageViewer:
             total=picture.total,
             truncated=picture.truncated,
         )
+
+    def arrows(self) -> tuple[Arrow, ...]:
+        """All edges of the store, merged from all reporters."""
+        return tuple(map(_arrow, merge_edges(self._store.lineage.all())))
 
     def drawn(self, dataset: str, format: str, **view: Unpack[ViewOptions]) -> str:
         """Render the lineage as json, dot, mermaid, openlineage or html."""

@@ -46,6 +46,7 @@ class NotProfiled(MisuseError):
 
     def __init__(self, urn: str, reason: str) -> None:
         self.urn = urn
+        self.reason = reason
         super().__init__(f"{urn} cannot be profiled: {reason}")
 
 
@@ -191,7 +192,7 @@ def _source_file(file: DataFile) -> SourceFile:
     )
     partition = "/".join(f"{key}={value}" for key, value in file.partitions)
     identity = identity_of(row.path, row.size, row.modified, row.etag)
-    return SourceFile(task, partition, identity, row.modified)
+    return SourceFile(task, partition, identity, row.modified, row.row_count)
 
 
 class TableFiles(NamedTuple):
@@ -244,7 +245,7 @@ def _files(
             table_root=root,
         )
         partition = "/".join(f"{name}={value}" for name, value in live.partition)
-        yield SourceFile(task, partition, _identity(task, fields_hash), live.added)
+        yield SourceFile(task, partition, _identity(task, fields_hash), live.added, live.rows)
 
 
 def _slices(files: Iterable[LiveFile]) -> Iterator[tuple[LiveFile, list[LiveFile]]]:

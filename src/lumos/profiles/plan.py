@@ -148,13 +148,15 @@ class SourceFile(NamedTuple):
     """A file to measure: a task without a unit, and its partition.
 
     `identity` changes with every change of the file's rows. `modified` is when the file, or its
-    rows in a table, were added, in microseconds since 1970, if that is known.
+    rows in a table, were added, in microseconds since 1970, and `rows` is their number, both if
+    known.
     """
 
     task: FileTask
     partition: str
     identity: bytes
     modified: int | None = None
+    rows: int | None = None
 
 
 class SourceFiles:
@@ -213,12 +215,12 @@ class SourceFiles:
 
 
 def _decode(block: bytes) -> Iterator[SourceFile]:
-    for task, partition, identity, modified in _decode_values(block):
-        yield SourceFile(FileTask._make(task), partition, identity, modified)
+    for task, *values in _decode_values(block):
+        yield SourceFile(FileTask._make(task), *values)
 
 
 _decode_values: Final = msgspec.msgpack.Decoder(
-    list[tuple[TASK_VALUES, str, bytes, int | None]]
+    list[tuple[TASK_VALUES, str, bytes, int | None, int | None]]
 ).decode
 
 

@@ -129,10 +129,12 @@ ROUTES: Final[tuple[Route, ...]] = (
     _get("/datasets", "list", aliases=("datasets.list",),
          page=Page("datasets", "after", "urn", 1_000)),
     _get("/datasets/show", "show", catalogs=("catalog",)),
+    _get("/datasets/partitions", "partitions.show"),
     _get("/datasets/platforms", "data_platforms", aliases=("datasets.data_platforms",)),
     _post("/datasets/names", "display_names", "read", aliases=("datasets.display_names",)),
     _get("/search", "search", catalogs=("catalog",)),
     _get("/overview", "overview", aliases=("datasets.overview",)),
+    _get("/overview/trends", "datasets.trends"),
     # Schemas, changes and versions.
     _get("/schemas/history", "schema.history", aliases=("history",)),
     _get("/schemas/timeline", "schema.timeline"),
@@ -211,6 +213,8 @@ ROUTES: Final[tuple[Route, ...]] = (
     _get("/gate/results", "gate_results.list"),
     _get("/gate/results/show", "gate_results.show"),
     _post("/gate/results", "gate_results.record"),
+    # Catalogs.
+    _get("/catalogs", "catalog_status"),
     # Jobs and schedules. Their arguments name files of the machine that runs them, so only admins
     # may request one.
     _get("/jobs", "jobs.list"),

@@ -65,6 +65,7 @@ from lumos.store.search import Facets, SearchHits
 from lumos.store.statements import batches, insert_if_new
 from lumos.store.tokens import TokenReader
 from lumos.store.transaction import Completer, Listener, Transaction, schema_row
+from lumos.store.trends import TrendReader
 from lumos.store.usage import UsageReader
 
 Result = TypeVar("Result")
@@ -115,6 +116,7 @@ class Store:
         self.audit = AuditReader(database)
         self.tokens = TokenReader(database)
         self.gate_results = GateResultReader(database)
+        self.trends = TrendReader(database)
 
     @classmethod
     def open(

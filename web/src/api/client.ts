@@ -40,7 +40,33 @@ const withToken: Middleware = {
   },
 };
 
-export const api = createClient<paths>({ baseUrl: globalThis.location?.origin ?? "" });
+export type Transport = (request: Request) => Promise<Response>;
+
+let transport: Transport = (request) => fetch(request);
+let siteTime: string | null = null;
+
+/** Answer all requests from the files of a static site, whose data is from the given time. */
+export function answerFromSite(answer: Transport, asOf: string): void {
+  transport = answer;
+  siteTime = asOf;
+}
+
+/** The time of the data of a static site; null on a server, whose data is current. */
+export function dataTime(): string | null {
+  return siteTime;
+}
+
+/** The present, or the time of the data of a static site: what "this week" refers to. */
+export function dataNow(): number {
+  return siteTime === null ? Date.now() : Date.parse(siteTime);
+}
+
+// A page that was opened from disk has no origin; its requests never leave the browser.
+const origin = globalThis.location?.origin;
+export const api = createClient<paths>({
+  baseUrl: origin === undefined || origin === "null" ? "http://site.invalid" : origin,
+  fetch: (request) => transport(request),
+});
 api.use(withToken);
 
 interface Result<T> {

@@ -8,6 +8,30 @@ export interface ColumnStatistics {
   maximum?: string | null;
 }
 
+/** What `lumos profile` measured of a column; values only as far as privacy rules allow. */
+export interface ColumnProfile {
+  nulls?: number;
+  nans?: number;
+  misfits?: number;
+  distinct?: number | null;
+  minimum?: string | null;
+  maximum?: string | null;
+  mean?: string | null;
+  quantiles?: Record<string, string>;
+  top?: { value: string; count: number }[];
+  shortest?: number | null;
+  longest?: number | null;
+}
+
+export interface Profile {
+  measured_at: string;
+  rows: number;
+  files?: number;
+  unread?: number;
+  sampled?: number | null;
+  columns?: Record<string, ColumnProfile>;
+}
+
 export interface DatasetEntry {
   urn: string;
   name: string;
@@ -40,7 +64,10 @@ export interface DatasetEntry {
   properties?: Record<string, string> | null;
   versioning?: { cloud_version: string; schema_version: string } | null;
   quality?: {
-    columns?: Record<string, { null_share?: number; distinct_count?: number; histogram?: number[] }>;
+    score?: number | null;
+    measured_at?: string | null;
+    checks?: { name: string; status: "PASSED" | "WARNING" | "FAILED"; details?: string | null }[];
+    profile?: Profile | null;
   } | null;
   flags?: string[];
 }

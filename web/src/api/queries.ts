@@ -16,6 +16,9 @@ export const identity = () =>
 export const overview = () =>
   queryOptions({ queryKey: ["overview"], queryFn: () => unwrap(api.GET("/api/v1/overview")) });
 
+export const trends = () =>
+  queryOptions({ queryKey: ["trends"], queryFn: () => unwrap(api.GET("/api/v1/overview/trends")), staleTime: 10 * MINUTE });
+
 export const changes = (query: { since?: string; breaking?: boolean; dataset?: string; limit?: number; types?: string[] }) =>
   queryOptions({
     queryKey: ["changes", query],
@@ -68,6 +71,13 @@ export const dataset = (urn: string) =>
         etag: response.headers.get("etag"),
       };
     },
+  });
+
+export const partitions = (dataset: string) =>
+  queryOptions({
+    queryKey: ["partitions", dataset],
+    queryFn: () => unwrap(api.GET("/api/v1/datasets/partitions", { params: { query: { dataset } } })),
+    retry: false,
   });
 
 export const history = (name: string) =>
@@ -178,6 +188,18 @@ export const gateResults = () =>
     queryKey: ["gate"],
     queryFn: () => unwrap(api.GET("/api/v1/gate/results", { params: { query: { limit: 50 } } })),
   });
+
+export const gateResult = (id: string) =>
+  queryOptions({
+    queryKey: ["gate", id],
+    queryFn: () => unwrap(api.GET("/api/v1/gate/results/show", { params: { query: { id } } })),
+  });
+
+export const catalogs = () =>
+  queryOptions({ queryKey: ["catalogs"], queryFn: () => unwrap(api.GET("/api/v1/catalogs")) });
+
+export const owners = () =>
+  queryOptions({ queryKey: ["owners"], queryFn: () => unwrap(api.GET("/api/v1/owners")), staleTime: MINUTE });
 
 export const audit = () =>
   queryOptions({

@@ -2,7 +2,8 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, getRouteApi, useNavigate } from "@tanstack/react-router";
 import { useMemo } from "react";
-import type { Schemas } from "../api/client";
+import { dataNow, type Schemas } from "../api/client";
+import { useFeature } from "../api/features";
 import * as ask from "../api/queries";
 import { Bars } from "../ui/charts";
 import { amount, formatMoney, formatPercent, listed, monthBack, plural } from "../ui/format";
@@ -103,7 +104,8 @@ function Groups({ report }: { report: Schemas["CostByReport"] }) {
 
 /** The datasets whose own cost changed most between the last two complete months. */
 function Movers() {
-  const [older, newer] = [monthBack(2), monthBack(1)];
+  const now = new Date(dataNow());
+  const [older, newer] = [monthBack(2, now), monthBack(1, now)];
   const before = useQuery(ask.costTop({ limit: 1000, ranked_by: "own", period: older }));
   const after = useQuery(ask.costTop({ limit: 1000, ranked_by: "own", period: newer }));
   if (before.data === undefined || after.data === undefined) return null;
@@ -128,6 +130,7 @@ function Movers() {
 
 function Savings() {
   const retire = useQuery(ask.retire(5));
+  const canAsk = useFeature("impact");
   if (retire.data === undefined || retire.data.steps.length === 0) return null;
   const { steps, currency, monthly_savings: all } = retire.data;
   return (
@@ -138,7 +141,7 @@ function Savings() {
             <tr key={index}>
               <td className="wrap"><bdi>{listed(each.names, 3)}</bdi><div className="small muted">{each.teams.join(", ")}</div></td>
               <td className="num">{formatMoney(each.monthly_savings, currency)}</td>
-              <td><Link className="small" to="/what-if" search={{ off: each.datasets }}>What if</Link></td>
+              {canAsk ? <td><Link className="small" to="/what-if" search={{ off: each.datasets }}>What if</Link></td> : null}
             </tr>
           ))}
         </tbody>

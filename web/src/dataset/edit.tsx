@@ -2,8 +2,8 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, ApiError, unwrap } from "../api/client";
-import { identity } from "../api/queries";
-import { Problem, Tag } from "../ui/parts";
+import { identity, owners as knownOwners } from "../api/queries";
+import { Owners, Problem, Tag } from "../ui/parts";
 
 export function useCanEdit(): boolean {
   const role = useQuery(identity()).data?.role;
@@ -58,6 +58,41 @@ export function EditDescription({ urn, etag, description, canEdit }: { urn: stri
         <button type="button" className="button" onClick={() => { setText(null); save.reset(); }}>Cancel</button>
       </div>
     </form>
+  );
+}
+
+export interface OwnerOf {
+  name: string;
+  type?: string;
+}
+
+export function EditOwners({ urn, etag, owners, canEdit }: { urn: string; etag: string | null; owners: readonly OwnerOf[]; canEdit: boolean }) {
+  const [text, setText] = useState<string | null>(null);
+  const known = useQuery({ ...knownOwners(), enabled: text !== null });
+  const queries = useQueryClient();
+  const saved = useSaved(urn);
+  const change = useMutation({
+    mutationFn: ({ owner, remove }: { owner: OwnerOf; remove: boolean }) => unwrap(api.PUT("/api/v1/owners/assignments", {
+      headers: ifMatch(etag), body: { owner: owner.name, dataset: urn, remove, ...(owner.type === undefined ? {} : { type: owner.type }) } as never,
+    })),
+    onSuccess: async () => { setText(null); await Promise.all([saved(), queries.invalidateQueries({ queryKey: ["owners"] })]); },
+  });
+  if (!canEdit) return <Owners names={owners.map((each) => each.name)} />;
+  return (
+    <span className="owners">
+      {owners.length === 0 ? <span className="faint">no owner</span> : owners.map((each) => (
+        <Tag key={`${each.name} ${each.type ?? ""}`} name={each.name} onRemove={() => { change.mutate({ owner: each, remove: true }); }} />
+      ))}
+      {text === null ? <button type="button" className="link small" onClick={() => { setText(""); }}>Add owner</button> : (
+        <form className="row" onSubmit={(event) => { event.preventDefault(); if (text.trim() !== "") change.mutate({ owner: { name: text.trim() }, remove: false }); }}>
+          <input type="text" aria-label="New owner" autoFocus list="known-owners" value={text} onChange={(event) => { setText(event.target.value); }} onKeyDown={(event) => { if (event.key === "Escape") setText(null); }} style={{ minHeight: 26, padding: "1px 8px", width: 160 }} />
+          <datalist id="known-owners">{(known.data?.owners ?? []).map((each) => <option key={each.name} value={each.name} />)}</datalist>
+          <button type="submit" className="button small" disabled={change.isPending}>Add</button>
+          <button type="button" className="link small" onClick={() => { setText(null); change.reset(); }}>Cancel</button>
+        </form>
+      )}
+      {change.error === null ? null : <EditProblem error={change.error} onReload={() => { change.reset(); void saved(); }} />}
+    </span>
   );
 }
 

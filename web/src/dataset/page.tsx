@@ -1,32 +1,41 @@
 /** Everything about one dataset. */
 import { useQuery } from "@tanstack/react-query";
 import { Link, getRouteApi, useNavigate } from "@tanstack/react-router";
-import { useMemo, useState } from "react";
+import { useEffect, useMemo, useState } from "react";
+import { useFeature } from "../api/features";
 import * as ask from "../api/queries";
 import type { DatasetEntry } from "../api/dataset";
+import { searchEnds } from "../home/timing";
 import { Bars } from "../ui/charts";
 import { amount, formatBytes, formatCount, formatMoney, formatNumber, formatPercent, formatTime, listed, plural, shortName, visible } from "../ui/format";
-import { ChangeText, DatasetLink, Empty, Loaded, Owners, Panel, Problem, Tabs, Tag, Verdict, When } from "../ui/parts";
-import { EditDescription, EditTags, useCanEdit } from "./edit";
+import { ChangeText, DatasetLink, Empty, Loaded, Panel, Problem, Tabs, Tag, Verdict, When } from "../ui/parts";
+import { distribution } from "./distribution";
+import { EditDescription, EditOwners, EditTags, useCanEdit } from "./edit";
+import { PartitionsPanel } from "./partitions";
+import { Distribution, NullShare, ProfileTab } from "./profile";
 import { allPaths, compareVersions, schemaRows, worst } from "./rules";
 import { typeHead } from "./types";
 
 const route = getRouteApi("/dataset");
-type Tab = "schema" | "history" | "usage" | "cost" | "files" | "annotations";
+type Tab = "schema" | "history" | "profile" | "usage" | "cost" | "files" | "annotations";
 
 export function DatasetPage() {
   const { urn, tab, from, to } = route.useSearch();
   const navigate = useNavigate();
   const shown = useQuery({ ...ask.dataset(urn), enabled: urn !== "" });
-  const who = useQuery(ask.identity());
-  const priced = useQuery({ ...ask.hasPrices(), enabled: who.data?.disabled?.includes("cost") !== true });
+  const priced = useQuery({ ...ask.hasPrices(), enabled: useFeature("cost_attribution") });
+  const hasUsage = useFeature("usage");
+  const hasHistory = useFeature("schema_tracking");
+  const isShown = shown.data !== undefined;
+  useEffect(() => { if (isShown) searchEnds(); }, [isShown, urn]);
   if (urn === "") return <div className="page"><Empty>No dataset is named in the address. <Link to="/search" search={{}}><b>Search for one</b></Link></Empty></div>;
   if (shown.isError) return <div className="page"><Problem error={shown.error} /></div>;
   if (shown.data === undefined) return <div className="page"><Loaded query={shown}>{() => null}</Loaded></div>;
   const { dataset, state, etag } = shown.data;
   const tabs: (readonly [Tab, string])[] = [["schema", "Schema"]];
-  if (dataset.versioning) tabs.push(["history", "History"]);
-  if (state !== "assumed") tabs.push(["usage", "Usage"]);
+  if (dataset.versioning && hasHistory) tabs.push(["history", "History"]);
+  if (dataset.quality?.profile) tabs.push(["profile", "Profile"]);
+  if (state !== "assumed" && hasUsage) tabs.push(["usage", "Usage"]);
   if (priced.data === true && state !== "assumed") tabs.push(["cost", "Cost"]);
   if (dataset.location || (dataset.drift ?? []).length > 0) tabs.push(["files", (dataset.drift ?? []).length > 0 ? "Files and drift" : "Files"]);
   if (state !== "assumed") tabs.push(["annotations", "Annotations"]);
@@ -37,6 +46,7 @@ export function DatasetPage() {
       <Tabs label="Parts of the dataset" value={current} options={tabs} onChange={(key) => { void navigate({ to: "/dataset", search: { urn, tab: key }, replace: true }); }} />
       {current === "schema" ? <SchemaTab dataset={dataset} /> : null}
       {current === "history" ? <HistoryTab urn={urn} from={from} to={to} /> : null}
+      {current === "profile" && dataset.quality?.profile ? <ProfileTab profile={dataset.quality.profile} /> : null}
       {current === "usage" ? <UsageTab urn={urn} /> : null}
       {current === "cost" ? <CostTab urn={urn} /> : null}
       {current === "files" ? <FilesTab dataset={dataset} /> : null}
@@ -47,8 +57,9 @@ export function DatasetPage() {
 
 function Head({ dataset, state, etag }: { dataset: DatasetEntry; state: string; etag: string | null }) {
   const canEdit = useCanEdit() && state !== "assumed";
+  const hasLineage = useFeature("lineage");
+  const hasImpact = useFeature("impact");
   const statistics = dataset.statistics;
-  const owners = dataset.ownership?.owners.map((each) => each.name) ?? [];
   return (
     <header className="stack" style={{ gap: 10 }}>
       <div className="row spread wrap" style={{ alignItems: "flex-start" }}>
@@ -57,8 +68,8 @@ function Head({ dataset, state, etag }: { dataset: DatasetEntry; state: string; 
           <div className="small faint mono wrap"><bdi>{dataset.location?.uri ?? dataset.urn}</bdi></div>
         </div>
         <div className="row">
-          <Link className="button" to="/lineage" search={{ urn: dataset.urn }}>Lineage</Link>
-          {dataset.schema ? <Link className="button" to="/what-if" search={{ urn: dataset.urn }}>What if…</Link> : null}
+          {hasLineage ? <Link className="button" to="/lineage" search={{ urn: dataset.urn }}>Lineage</Link> : null}
+          {dataset.schema && hasImpact ? <Link className="button" to="/what-if" search={{ urn: dataset.urn }}>What if…</Link> : null}
         </div>
       </div>
       {state === "live" ? null : (
@@ -69,7 +80,7 @@ function Head({ dataset, state, etag }: { dataset: DatasetEntry; state: string; 
       )}
       <EditDescription urn={dataset.urn} etag={etag} description={dataset.documentation?.description ?? null} canEdit={canEdit} />
       <div className="row wrap" style={{ gap: "4px 22px" }}>
-        <Fact label="Owner"><Owners names={owners} /></Fact>
+        <Fact label="Owner"><EditOwners urn={dataset.urn} etag={etag} owners={dataset.ownership?.owners ?? []} canEdit={canEdit} /></Fact>
         {dataset.documentation?.domain ? <Fact label="Domain"><bdi>{dataset.documentation.domain}</bdi></Fact> : null}
         <Fact label="Platform">{[dataset.platform, dataset.format].filter(Boolean).join(", ")}</Fact>
         {dataset.versioning ? <Fact label="Version"><span className="mono">{dataset.versioning.schema_version}</span> <span className="faint mono">{dataset.versioning.cloud_version}</span></Fact> : null}
@@ -98,7 +109,10 @@ function SchemaTab({ dataset }: { dataset: DatasetEntry }) {
   if (fields.length === 0) return <Panel><Empty>No schema is known for this dataset.</Empty></Panel>;
   const rowCount = dataset.statistics?.row_count ?? null;
   const columns = dataset.statistics?.columns ?? {};
-  const hasNulls = rowCount !== null && Object.values(columns).some((each) => each.null_count !== null && each.null_count !== undefined);
+  const profile = dataset.quality?.profile ?? null;
+  const profiled = profile?.columns ?? {};
+  const hasNulls = profile !== null || (rowCount !== null && Object.values(columns).some((each) => each.null_count !== null && each.null_count !== undefined));
+  const hasDistributions = Object.values(profiled).some((each) => distribution(each).length > 0);
   const toggle = (path: string) => {
     setOpen((before) => {
       const after = new Set(before);
@@ -113,11 +127,13 @@ function SchemaTab({ dataset }: { dataset: DatasetEntry }) {
     >
       <div className="scroll" tabIndex={0}>
         <table className="tree">
-          <thead><tr><th>Column</th><th>Type</th>{hasNulls ? <th className="optional">Null</th> : null}<th style={{ width: "36%" }}>Description</th></tr></thead>
+          <thead><tr><th>Column</th><th>Type</th>{hasNulls ? <th className="optional">Null</th> : null}{hasDistributions ? <th className="optional">Distribution</th> : null}<th style={{ width: "36%" }}>Description</th></tr></thead>
           <tbody>
             {rows.map(({ node, depth, field, nested }) => {
-              const nulls = columns[node.path]?.null_count;
-              const share = nulls === null || nulls === undefined || rowCount === null || rowCount === 0 ? null : nulls / rowCount;
+              // Footers know all rows; a profile may have read a sample.
+              const counted = columns[node.path]?.null_count;
+              const measured = profiled[node.path];
+              const [nulls, rowsOf] = counted !== null && counted !== undefined && rowCount !== null ? [counted, rowCount] : [measured?.nulls ?? null, profile?.rows ?? 0];
               const tags = field?.tags ?? nested?.tags ?? [];
               const terms = field?.terms ?? nested?.terms ?? [];
               return (
@@ -134,11 +150,8 @@ function SchemaTab({ dataset }: { dataset: DatasetEntry }) {
                     </span>
                   </td>
                   <td><span className="type">{typeHead(node.type)}</span>{node.nullable ? null : <span className="small faint"> not null</span>}</td>
-                  {hasNulls ? (
-                    <td className="small nowrap optional">
-                      {share === null ? "" : <span title={`${formatNumber(nulls ?? 0)} of ${formatNumber(rowCount ?? 0)} rows`}><span className="meter" aria-hidden="true"><i style={{ width: `${100 * share}%` }} /></span> {share > 0 && share < 0.01 ? "<1" : Math.round(100 * share)}%</span>}
-                    </td>
-                  ) : null}
+                  {hasNulls ? <td className="small nowrap optional">{nulls === null || rowsOf === 0 ? "" : <NullShare nulls={nulls} rows={rowsOf} />}</td> : null}
+                  {hasDistributions ? <td className="optional"><Distribution profile={measured} name={node.path} /></td> : null}
                   <td className="muted wrap">
                     <bdi>{field?.description ?? nested?.description ?? ""}</bdi>
                     {terms.map((term) => <Tag key={term} name={term} />)}
@@ -353,6 +366,7 @@ function FilesTab({ dataset }: { dataset: DatasetEntry }) {
   const { location, statistics, drift = [] } = dataset;
   return (
     <div className="grid">
+      {(location?.partition_keys.length ?? 0) > 0 ? <PartitionsPanel urn={dataset.urn} /> : null}
       {location ? (
         <Panel title="Location" flush={false}>
           <dl className="facts">

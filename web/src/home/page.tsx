@@ -2,10 +2,12 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
-import type { Schemas } from "../api/client";
+import { dataNow, type Schemas } from "../api/client";
+import { useFeature } from "../api/features";
 import * as ask from "../api/queries";
 import { Sparkline } from "../ui/charts";
 import { amount, formatDay, formatMoney, formatNumber, formatPercent, formatShare, listed, plural, withNames } from "../ui/format";
+import { ValuePanel } from "./value";
 import { ChangeText, DatasetLink, Empty, Loaded, Owners, Panel, Segmented, Verdict, When } from "../ui/parts";
 
 type Event = Schemas["EventReport"];
@@ -13,7 +15,7 @@ type Event = Schemas["EventReport"];
 const NOT_METADATA = ["CREATED", "DELETED", "MERGED", "MODIFIED", "RENAMED", "RESTORED", "SCHEMA_CHANGED", "SPLIT"];
 const WEEK = 7 * 24 * 3600 * 1000;
 
-function weekAgo(now: number = Date.now()): string {
+function weekAgo(now: number = dataNow()): string {
   // Whole hours, so that the answer can be kept for a while.
   return new Date(Math.floor((now - WEEK) / 3_600_000) * 3_600_000).toISOString().replace(".000Z", "Z");
 }
@@ -52,6 +54,7 @@ export function HomePage() {
             <Loaded query={overview}>{(report) => <Coverage report={report} />}</Loaded>
           </Panel>
           <CostPanel />
+          <ValuePanel />
           <Panel title="Sources">
             <Loaded query={overview}>
               {(report) => report.sources.length === 0
@@ -148,21 +151,27 @@ function Feed({ events }: { events: Event[] }) {
 }
 
 function Coverage({ report }: { report: Schemas["OverviewReport"] }) {
-  const priced = useQuery({ ...ask.costTop({ limit: 1000 }), enabled: report.datasets > 0 });
-  const tiles: [string, number][] = [
-    ["owned", report.owned],
-    ["documented", report.documented],
-    ["with lineage", report.with_lineage],
+  const hasPrices = useQuery({ ...ask.hasPrices(), enabled: useFeature("cost_attribution") });
+  const priced = useQuery({ ...ask.costTop({ limit: 1000 }), enabled: report.datasets > 0 && hasPrices.data === true });
+  const trends = useQuery(ask.trends());
+  const past = (name: "owned" | "documented" | "with_lineage") => (trends.data?.months ?? []).filter((each) => each.datasets > 0).map((each) => each[name] / each.datasets);
+  const tiles: [label: string, count: number, past: number[]][] = [
+    ["owned", report.owned, past("owned")],
+    ["documented", report.documented, past("documented")],
+    ["with lineage", report.with_lineage, past("with_lineage")],
   ];
   if (priced.data !== undefined) {
     const urns = priced.data.datasets.filter((each) => each.kind === "dataset" && amount(each.own) > 0).length;
-    tiles.push(["priced", Math.min(report.datasets, urns)]);
+    tiles.push(["priced", Math.min(report.datasets, urns), []]);
   }
   return (
     <div className="tiles">
-      {tiles.map(([label, count]) => (
+      {tiles.map(([label, count, shares]) => (
         <div className="tile" key={label}>
-          <div className="value">{formatShare(count, report.datasets)}</div>
+          <div className="row spread" style={{ alignItems: "baseline" }}>
+            <span className="value">{formatShare(count, report.datasets)}</span>
+            <Sparkline values={shares} width={64} height={22} label={`Share ${label}, by month`} />
+          </div>
           <div className="small muted">{label}</div>
           <div className="bar" role="img" aria-label={`${formatNumber(count)} of ${formatNumber(report.datasets)} ${label}`}>
             <i style={{ width: `${report.datasets === 0 ? 0 : (100 * count) / report.datasets}%` }} />
@@ -174,7 +183,7 @@ function Coverage({ report }: { report: Schemas["OverviewReport"] }) {
 }
 
 function CostPanel() {
-  const priced = useQuery(ask.hasPrices());
+  const priced = useQuery({ ...ask.hasPrices(), enabled: useFeature("cost_attribution") });
   const trend = useQuery({ ...ask.costTrend(), enabled: priced.data === true });
   if (trend.data === undefined) return null;
   const { now, points, currency, trends } = trend.data;
@@ -216,7 +225,7 @@ function Sources({ sources }: { sources: Schemas["SourceOverview"][] }) {
 }
 
 function FailedJobs() {
-  const jobs = useQuery(ask.jobs());
+  const jobs = useQuery({ ...ask.jobs(), enabled: useFeature("jobs") });
   const failed = (jobs.data?.jobs ?? []).filter((each) => each.state === "failed" || each.state === "dead").slice(0, 5);
   if (failed.length === 0) return null;
   return (

@@ -6,6 +6,7 @@ import type { Schemas } from "../api/client";
 import { visible } from "../ui/format";
 import { Loading, Problem, Verdict, asVerdict } from "../ui/parts";
 import { svgOf } from "./export";
+import type { Direction, Hop } from "./hops";
 import { HEAD, LARGE, ROW, layout, type Positions } from "./layout";
 import { columnKey, columnPath } from "./paths";
 
@@ -22,16 +23,24 @@ interface BoxData extends Record<string, unknown> {
   dim: boolean;
   verdict: string | null;
   selected: ReadonlySet<string>;
+  hop: Partial<Record<Direction, Hop>> | undefined;
   onColumn: (urn: string, column: string) => void;
   onOpen: (urn: string) => void;
+  onHop?: (urn: string, direction: Direction, open: boolean) => void;
 }
 
 const DatasetBox = memo(function DatasetBox({ data }: NodeProps<Node<BoxData>>) {
-  const { box, columns, hidden, focus, dim, verdict, selected, onColumn, onOpen } = data;
+  const { box, columns, hidden, focus, dim, verdict, selected, hop, onColumn, onOpen, onHop } = data;
   return (
     <div className={["node", focus ? "focus" : "", dim ? "dim" : "", verdict === null ? "" : asVerdict(verdict)].join(" ")}>
       <Handle type="target" position={Position.Left} />
       <Handle type="source" position={Position.Right} />
+      {onHop === undefined ? null : (["upstream", "downstream"] as const).map((direction) => {
+        const state = hop?.[direction];
+        if (state === undefined) return null;
+        const opens = state.hidden > 0;
+        return <button key={direction} type="button" className={`hop ${direction} nodrag`} aria-label={`${opens ? `Show ${state.hidden} more` : "Hide what is"} ${direction} of ${box.name}`} title={`${opens ? "Show" : "Hide"} ${direction}`} onClick={() => { onHop(box.urn, direction, opens); }}>{opens ? `+${state.hidden}` : "−"}</button>;
+      })}
       <header>
         <span className="clip" title={box.urn}>
           <button type="button" className="link" style={{ color: "inherit" }} onDoubleClick={() => { onOpen(box.urn); }} onClick={(event) => { if (event.detail === 0) onOpen(box.urn); }}><b><bdi>{visible(box.name)}</bdi></b></button>
@@ -68,13 +77,15 @@ export function columnsOf(boxes: readonly Box[], arrows: readonly Arrow[]): Map<
   return new Map([...columns].map(([urn, names]) => [urn, [...names].sort()]));
 }
 
-export function Graph({ boxes, arrows, focus, column, verdicts, collapsed = false, onColumn, onOpen, onArrow, onDraw }: {
+export function Graph({ boxes, arrows, focus, column, verdicts, collapsed = false, hops, onColumn, onOpen, onArrow, onDraw, onHop }: {
   boxes: readonly Box[];
   arrows: readonly Arrow[];
   focus: string;
   column?: { urn: string; name: string };
   verdicts?: ReadonlyMap<string, string>;
   collapsed?: boolean;
+  hops?: ReadonlyMap<string, Partial<Record<Direction, Hop>>>;
+  onHop?: (urn: string, direction: Direction, open: boolean) => void;
   onColumn: (urn: string, column: string) => void;
   onOpen: (urn: string) => void;
   onArrow?: (arrow: Arrow) => void;
@@ -110,7 +121,8 @@ export function Graph({ boxes, arrows, focus, column, verdicts, collapsed = fals
   const path = useMemo(() => (column === undefined ? null : columnPath(arrows, column.urn, column.name)), [arrows, column]);
   const nodes = useMemo<Node<BoxData>[]>(() => {
     if (positions === undefined) return [];
-    return boxes.map((box) => ({
+    // Boxes that were just expanded have no position until the layout is computed.
+    return boxes.filter((box) => positions.has(box.urn)).map((box) => ({
       id: box.urn,
       type: "dataset",
       position: positions.get(box.urn) ?? { x: 0, y: 0 },
@@ -122,11 +134,13 @@ export function Graph({ boxes, arrows, focus, column, verdicts, collapsed = fals
         dim: path !== null && !path.datasets.has(box.urn),
         verdict: verdicts?.get(box.urn) ?? null,
         selected: path?.columns ?? NONE,
+        hop: hops?.get(box.urn),
         onColumn,
         onOpen,
+        onHop,
       },
     }));
-  }, [positions, boxes, shown, columns, collapsed, focus, path, verdicts, onColumn, onOpen]);
+  }, [positions, boxes, shown, columns, collapsed, focus, path, verdicts, hops, onColumn, onOpen, onHop]);
   const edges = useMemo<Edge[]>(() => arrows.map((arrow) => {
     const on = path !== null && path.datasets.has(arrow.upstream) && path.datasets.has(arrow.downstream);
     const breaks = verdicts?.get(arrow.downstream)?.toLowerCase() === "breaking" && (arrow.upstream === focus || verdicts.has(arrow.upstream));

@@ -31,7 +31,8 @@ async function engine() {
 }
 
 export async function layout(boxes: readonly LayoutBox[], edges: readonly LayoutEdge[]): Promise<Positions> {
-  if (boxes.length > LARGE) return layeredLayout(boxes, edges, WIDTH, GAP, SPACE);
+  // Browsers start no worker for a page that was opened from disk.
+  if (boxes.length > LARGE || globalThis.location.protocol === "file:") return layeredLayout(boxes, edges, WIDTH, GAP, SPACE);
   const elk = await engine();
   const graph: ElkNode = {
     id: "root",

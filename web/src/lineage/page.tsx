@@ -1,17 +1,20 @@
 /** Lineage of a dataset: hops, one column's whole path, how columns are used and where. */
 import { useQuery } from "@tanstack/react-query";
 import { Link, getRouteApi, useNavigate } from "@tanstack/react-router";
-import { useCallback, useMemo, useRef, useState } from "react";
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import * as ask from "../api/queries";
-import { plural, shortName } from "../ui/format";
+import { formatNumber, plural, shortName } from "../ui/format";
 import { DatasetLink, Empty, Loading, Owners, Problem, Segmented, When } from "../ui/parts";
 import { download, pngOf } from "./export";
 import { type Arrow, Graph } from "./graph";
+import { type Direction, hopKey, visibleGraph } from "./hops";
 
 const route = getRouteApi("/lineage");
 const MOST = 5000;
-// Larger graphs start without columns.
+// Larger graphs start with few hops, and without columns.
 const COLLAPSED_BEYOND = 300;
+const NEAR = 2;
+const NOTHING_CHANGED: ReadonlyMap<string, boolean> = new Map();
 type Side = "both" | "upstream" | "downstream";
 
 export function LineagePage() {
@@ -49,8 +52,8 @@ function Explore({ urn }: { urn: string }) {
   const search = route.useSearch();
   const navigate = useNavigate();
   const side = (["upstream", "downstream"].includes(search.side ?? "") ? search.side : "both") as Side;
-  const depth = search.depth === undefined ? undefined : Number(search.depth);
-  const lineage = useQuery(ask.lineage({ dataset: urn, side, limit: MOST, ...(depth === undefined ? {} : { depth }) }));
+  const lineage = useQuery(ask.lineage({ dataset: urn, side, limit: MOST }));
+  const [changed, setChanged] = useState<ReadonlyMap<string, boolean>>(NOTHING_CHANGED);
   const [arrow, setArrow] = useState<Arrow>();
   const [find, setFind] = useState("");
   const [expanded, setExpanded] = useState<boolean>();
@@ -76,15 +79,25 @@ function Explore({ urn }: { urn: string }) {
   }, [set, search.column, urn]);
   const onOpen = useCallback((other: string) => { void navigate({ to: "/dataset", search: { urn: other } }); }, [navigate]);
   const report = lineage.data;
+  // Large graphs begin with what is near; people expand the rest hop by hop.
+  const size = report?.nodes.length ?? 0;
+  const hops = search.depth === undefined ? (size > COLLAPSED_BEYOND ? NEAR : Infinity) : search.depth === "all" ? Infinity : Number(search.depth);
+  useEffect(() => { setChanged(NOTHING_CHANGED); }, [urn, side, hops]);
+  const graph = useMemo(() => (report === undefined ? undefined : visibleGraph(report.edges, report.urn, hops, changed)), [report, hops, changed]);
+  const boxes = useMemo(() => (report?.nodes ?? []).filter((each) => graph?.urns.has(each.urn) === true), [report, graph]);
+  const arrows = useMemo(() => (report?.edges ?? []).filter((each) => graph?.urns.has(each.upstream) === true && graph.urns.has(each.downstream)), [report, graph]);
+  const onHop = useCallback((other: string, direction: Direction, open: boolean) => {
+    setChanged((before) => new Map([...before, [hopKey(other, direction), open]]));
+  }, []);
   const matches = report === undefined || find === "" ? [] : report.nodes.filter((each) => each.name.toLowerCase().includes(find.toLowerCase()) || (each.columns ?? []).some((column) => column.toLowerCase().includes(find.toLowerCase()))).slice(0, 8);
-  const collapsed = !(expanded ?? (report?.nodes.length ?? 0) <= COLLAPSED_BEYOND);
+  const collapsed = !(expanded ?? boxes.length <= COLLAPSED_BEYOND);
   return (
     <div className="page wide">
       <header className="row spread wrap">
         <div className="grow" style={{ flexBasis: 220 }}>
           <h1>Lineage of <DatasetLink urn={urn} name={report?.nodes.find((each) => each.urn === report.urn)?.name ?? shortName(urn)} /></h1>
           <p className="small muted">
-            {report === undefined ? "…" : `${plural(report.nodes.length, "dataset")}, ${plural(report.edges.length, "edge")}${report.truncated ? ` of ${report.total}` : ""}`}
+            {report === undefined ? "…" : `${boxes.length < size ? `${formatNumber(boxes.length)} of ` : ""}${plural(size, "dataset")}${report.truncated ? ` (${formatNumber(report.total)} in all)` : ""}, ${plural(arrows.length, "edge")}`}
             {parts === undefined ? ". Click a column to follow it, an edge to see how columns are used." : <>. Following <code><bdi>{parts.name}</bdi></code> of <bdi>{shortName(parts.urn)}</bdi> <button type="button" className="link" onClick={() => { set({ column: undefined }); }}>Show all</button></>}
           </p>
         </div>
@@ -100,9 +113,9 @@ function Explore({ urn }: { urn: string }) {
             )}
           </div>
           <Segmented label="Direction" value={side} options={[["upstream", "Upstream"], ["both", "Both"], ["downstream", "Downstream"]]} onChange={(value) => { set({ side: value === "both" ? undefined : value }); }} />
-          <select aria-label="Hops" value={search.depth ?? ""} onChange={(event) => { set({ depth: event.target.value === "" ? undefined : event.target.value }); }}>
-            <option value="">All hops</option>
-            {[1, 2, 3, 5].map((each) => <option key={each} value={each}>{plural(each, "hop")}</option>)}
+          <select aria-label="Hops" value={hops === Infinity ? "all" : String(hops)} onChange={(event) => { set({ depth: event.target.value }); }}>
+            <option value="all">All hops</option>
+            {[...new Set([1, 2, 3, 5, hops])].filter(Number.isFinite).sort((one, two) => one - two).map((each) => <option key={each} value={each}>{plural(each, "hop")}</option>)}
           </select>
           <button type="button" className="button" onClick={() => { setExpanded(collapsed); }}>{collapsed ? "Show columns" : "Hide columns"}</button>
           <button type="button" className="button" onClick={() => { void save("svg"); }}>SVG</button>
@@ -113,7 +126,7 @@ function Explore({ urn }: { urn: string }) {
         {lineage.isError ? <div style={{ padding: 14 }}><Problem error={lineage.error} /></div> : null}
         {report === undefined ? (lineage.isError ? null : <Loading />) : report.nodes.length === 0
           ? <Empty command="lumos lineage ingest PATH">No lineage is known for this dataset.</Empty>
-          : <Graph boxes={report.nodes} arrows={report.edges} focus={report.urn} column={parts} collapsed={collapsed} onColumn={onColumn} onOpen={onOpen} onArrow={setArrow} onDraw={onDraw} />}
+          : <Graph boxes={boxes} arrows={arrows} hops={graph?.hops} onHop={onHop} focus={report.urn} column={parts} collapsed={collapsed} onColumn={onColumn} onOpen={onOpen} onArrow={setArrow} onDraw={onDraw} />}
         {arrow === undefined ? null : <ArrowDetails arrow={arrow} onClose={() => { setArrow(undefined); }} />}
       </div>
     </div>

@@ -1,32 +1,39 @@
-/** Jobs, schedules, releases, gate results and the audit log. */
+/** Jobs, schedules, releases, catalogs, gate results with their waivers, and the audit log. */
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { createColumnHelper, flexRender, getCoreRowModel, getSortedRowModel, useReactTable, type SortingState } from "@tanstack/react-table";
 import { useEffect, useState } from "react";
 import { api, type Schemas, unwrap } from "../api/client";
 import { follow } from "../api/events";
+import { useFeature } from "../api/features";
 import * as ask from "../api/queries";
-import { formatTime, plural } from "../ui/format";
+import { formatNumber, formatTime, plural } from "../ui/format";
 import { Empty, Loaded, Panel, Problem, Tabs, When } from "../ui/parts";
 
 const route = getRouteApi("/operations");
-type Tab = "jobs" | "schedules" | "releases" | "gate" | "audit";
+type Tab = "jobs" | "schedules" | "releases" | "catalogs" | "gate" | "audit";
 
 export function OperationsPage() {
-  const { tab, job } = route.useSearch();
+  const { tab, job, result } = route.useSearch();
   const navigate = useNavigate();
   const who = useQuery(ask.identity());
-  const tabs: (readonly [Tab, string])[] = [["jobs", "Jobs"], ["schedules", "Schedules"], ["releases", "Releases"], ["gate", "Gate"]];
+  const tabs: (readonly [Tab, string])[] = [];
+  if (useFeature("jobs")) tabs.push(["jobs", "Jobs"], ["schedules", "Schedules"]);
+  if (useFeature("releases")) tabs.push(["releases", "Releases"]);
+  const catalogs = useQuery(ask.catalogs());
+  if ((catalogs.data?.catalogs.length ?? 0) > 0) tabs.push(["catalogs", "Catalogs"]);
+  tabs.push(["gate", "Gate"]);
   if (who.data?.role === "admin") tabs.push(["audit", "Audit"]);
-  const current = tabs.find(([key]) => key === tab)?.[0] ?? "jobs";
+  const current = tabs.find(([key]) => key === tab)?.[0] ?? tabs[0]?.[0];
   return (
     <div className="page">
       <header><h1>Operations</h1></header>
-      <Tabs label="Operations" value={current} options={tabs} onChange={(key) => { void navigate({ to: "/operations", search: { tab: key }, replace: true }); }} />
+      <Tabs label="Operations" value={current ?? "gate"} options={tabs} onChange={(key) => { void navigate({ to: "/operations", search: { tab: key }, replace: true }); }} />
       {current === "jobs" ? <Jobs chosen={job === undefined ? undefined : Number(job)} canWrite={who.data?.role !== "read"} /> : null}
       {current === "schedules" ? <Schedules canWrite={who.data?.role !== "read"} /> : null}
       {current === "releases" ? <Releases /> : null}
-      {current === "gate" ? <Gate /> : null}
+      {current === "catalogs" ? <Catalogs catalogs={catalogs.data?.catalogs ?? []} /> : null}
+      {current === "gate" ? <Gate chosen={result} /> : null}
       {current === "audit" ? <Audit /> : null}
     </div>
   );
@@ -188,21 +195,71 @@ function Releases() {
   );
 }
 
-function Gate() {
-  const results = useQuery(ask.gateResults());
+/** The catalogs that changes are published to, and what they have not got yet. */
+function Catalogs({ catalogs }: { catalogs: readonly Schemas["CatalogStatus"][] }) {
   return (
-    <Panel title="Gate results" aside={results.data === undefined ? undefined : plural(results.data.results.length, "result")}>
-      <Loaded query={results}>
-        {(report) => report.results.length === 0 ? <Empty command="lumos gate init">No pull request has been checked. Set the gate up in CI.</Empty> : (
-          <div className="scroll" tabIndex={0}><table>
-            <thead><tr><th>Repository</th><th>Change</th><th>Verdict</th><th>Headline</th><th>When</th></tr></thead>
-            <tbody>{report.results.map((each) => (
-              <tr key={each.id}><td><bdi className="name">{each.repository}</bdi></td><td>{each.pr === null || each.pr === undefined ? each.head : `#${each.pr}`}</td><td><span className={`state ${each.verdict}`}>{each.verdict}</span></td><td className="muted wrap">{each.headline}</td><td><When at={each.recorded_at} /></td></tr>
-            ))}</tbody>
-          </table></div>
-        )}
-      </Loaded>
+    <Panel title="Catalogs" aside={`${plural(catalogs.filter((each) => each.in_sync).length, "catalog")} in sync`}>
+      <div className="scroll" tabIndex={0}><table>
+        <thead><tr><th>Catalog</th><th>State</th><th>Not published yet</th></tr></thead>
+        <tbody>{catalogs.map((each) => (
+          <tr key={each.name}>
+            <td><bdi className="name">{each.name}</bdi></td>
+            <td><span className={`state ${each.in_sync ? "succeeded" : "running"}`}>{each.in_sync ? "in sync" : "behind"}</span></td>
+            <td className="muted">{Object.entries(each.pending).filter(([, count]) => count > 0).map(([kind, count]) => `${formatNumber(count)} ${kind}`).join(", ")}</td>
+          </tr>
+        ))}</tbody>
+      </table></div>
     </Panel>
+  );
+}
+
+function Gate({ chosen }: { chosen?: string }) {
+  const results = useQuery(ask.gateResults());
+  const navigate = useNavigate();
+  return (
+    <div className="grid">
+      {chosen === undefined ? null : <GateDetails id={chosen} />}
+      <Panel title="Gate results" aside={results.data === undefined ? undefined : plural(results.data.results.length, "result")}>
+        <Loaded query={results}>
+          {(report) => report.results.length === 0 ? <Empty command="lumos gate init">No pull request has been checked. Set the gate up in CI.</Empty> : (
+            <div className="scroll" tabIndex={0}><table>
+              <thead><tr><th>Repository</th><th>Change</th><th>Verdict</th><th>Headline</th><th>When</th></tr></thead>
+              <tbody>{report.results.map((each) => (
+                <tr key={each.id} className="click" onClick={() => { void navigate({ to: "/operations", search: { tab: "gate", result: each.id } }); }}><td><bdi className="name">{each.repository}</bdi></td><td>{each.pr === null || each.pr === undefined ? each.head.slice(0, 10) : `#${each.pr}`}</td><td><span className={`state ${each.verdict}`}>{each.verdict}</span></td><td className="muted wrap">{each.headline}</td><td><When at={each.recorded_at} /></td></tr>
+              ))}</tbody>
+            </table></div>
+          )}
+        </Loaded>
+      </Panel>
+    </div>
+  );
+}
+
+/** The findings of a result, and the waivers that approve some of them or have no effect. */
+function GateDetails({ id }: { id: string }) {
+  const result = useQuery(ask.gateResult(id));
+  return (
+    <Loaded query={result}>
+      {({ report }) => (
+        <Panel title={report.headline} aside={`${report.base} to ${report.head}`}>
+          {report.findings.length === 0 ? <Empty>Nothing was found.</Empty> : (
+            <div className="scroll" tabIndex={0}><table>
+              <thead><tr><th>Dataset</th><th>Column</th><th>Affected</th><th>Finding</th><th>Waiver</th></tr></thead>
+              <tbody>{report.findings.map((each) => (
+                <tr key={each.fingerprint}>
+                  <td><bdi className="name">{each.dataset}</bdi></td>
+                  <td><code><bdi>{each.path}</bdi></code></td>
+                  <td><bdi className="name">{each.affected ?? ""}</bdi>{each.owners.length === 0 ? null : <div className="small muted">{each.owners.join(", ")}</div>}</td>
+                  <td className="wrap">{each.message}{each.used ? <div className="small faint mono">{each.used.file}{each.used.line ? `:${each.used.line}` : ""}</div> : null}</td>
+                  <td className="nowrap">{each.waived_by ? <>approved by <b><bdi>{each.waived_by}</bdi></b></> : <span className="faint">none</span>}</td>
+                </tr>
+              ))}</tbody>
+            </table></div>
+          )}
+          {report.waivers.map((each) => <p key={each.fingerprint} className="small muted" style={{ padding: "8px 14px" }}>The waiver <code>{each.fingerprint}</code> has no effect: {each.reason}</p>)}
+        </Panel>
+      )}
+    </Loaded>
   );
 }
 

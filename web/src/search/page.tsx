@@ -3,38 +3,48 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, getRouteApi, useNavigate } from "@tanstack/react-router";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useMemo, useRef, useState } from "react";
+import { dataNow, type Schemas } from "../api/client";
+import { useFeature } from "../api/features";
 import * as ask from "../api/queries";
-import { formatNumber, visible } from "../ui/format";
+import { amount, formatNumber, visible } from "../ui/format";
 import { Empty, Loading, Owners, Problem, Tag, When } from "../ui/parts";
-import { FACETS, countFacet, splitAtWords, type Facet, type Hit } from "./rules";
+import { FACETS, PAGE_FACETS, costClass, countFacet, filterHits, splitAtWords, type Facet, type Hit } from "./rules";
 
 const route = getRouteApi("/search");
 const LIMIT = 200;
+// More results for the facets that the page itself filters by.
+const FILTER_LIMIT = 1000;
 const SAVED = "lumos.searches";
 
 export function SearchPage() {
   const search = route.useSearch();
   const navigate = useNavigate();
   const text = search.q ?? "";
-  const facets = { platform: search.platform, owner: search.owner, tag: search.tag, format: search.format };
-  // Without words, every dataset matches: the list has no owners and tags, so these facets need words.
-  const found = useQuery({ ...ask.search({ text, ...facets, limit: LIMIT }), enabled: text !== "" });
-  const all = useQuery({ ...ask.datasets({ limit: 1000, platform: search.platform, format: search.format }), enabled: text === "" });
-  const hits = useMemo<Hit[]>(() => {
-    if (text !== "") {
-      return (found.data?.results ?? []).map((each) => ({
+  const now = useMemo(() => Math.floor(dataNow() / 3_600_000) * 3_600_000, []);
+  const limit = PAGE_FACETS.some((facet) => search[facet] !== undefined) ? FILTER_LIMIT : LIMIT;
+  const filters = { platform: search.platform, owner: search.owner, tag: search.tag, format: search.format };
+  // Every dataset matches no words: a list, which has neither owners nor tags.
+  const isList = text === "" && search.owner === undefined && search.tag === undefined;
+  const found = useQuery({ ...ask.search({ text, ...filters, limit }), enabled: !isList });
+  const all = useQuery({ ...ask.datasets({ limit: 1000, platform: search.platform, format: search.format }), enabled: isList });
+  const costs = useCostClasses();
+  const results = useMemo<Hit[]>(() => {
+    if (!isList) {
+      return (found.data?.results ?? NO_RESULTS).map((each) => ({
         ...each, format: each.format ?? null, location: each.location ?? null, description: each.description ?? null,
         owners: each.owners ?? [], tags: each.tags ?? [], fields: each.fields ?? [], schemaVersion: each.schema_version ?? null, modified: each.last_modified ?? null,
+        domain: each.domain ?? null, terms: each.terms ?? [], cost: costs?.(each.urn) ?? null,
       }));
     }
     return (all.data?.datasets ?? []).map((each) => ({
       urn: each.urn, name: each.name, platform: each.platform, format: each.format ?? null, location: null, description: null,
-      owners: [], tags: [], fields: [], schemaVersion: each.schema_version, modified: each.updated_at,
+      owners: [], tags: [], fields: [], schemaVersion: each.schema_version, modified: each.updated_at, domain: null, terms: [], cost: costs?.(each.urn) ?? null,
     }));
-  }, [text, found.data, all.data]);
-  const query = text === "" ? all : found;
+  }, [isList, found.data, all.data, costs]);
+  const hits = useMemo(() => filterHits(results, search, now), [results, search, now]);
+  const query = isList ? all : found;
   const [current, setCurrent] = useState(0);
-  useEffect(() => { setCurrent(0); }, [text, search.platform, search.format, search.owner, search.tag]);
+  useEffect(() => { setCurrent(0); }, [search]);
   useEffect(() => {
     const press = (event: Event) => {
       const key = (event as CustomEvent<string>).detail;
@@ -49,14 +59,16 @@ export function SearchPage() {
   const toggle = (facet: Facet, value: string) => {
     void navigate({ to: "/search", search: { ...search, [facet]: search[facet] === value ? undefined : value } });
   };
-  const total = text === "" ? hits.length : (found.data?.total ?? 0);
+  const isFiltered = limit === FILTER_LIMIT;
+  const total = isList || isFiltered ? hits.length : (found.data?.total ?? 0);
+  const hasMore = isList ? all.data?.has_more === true : isFiltered ? (found.data?.total ?? 0) > FILTER_LIMIT : found.data?.all_counted === false;
   return (
     <div className="page">
       <header className="row spread wrap">
         <h1>{text === "" ? "All datasets" : <>Results for <bdi>“{text}”</bdi></>}</h1>
         <span className="row">
           <span className="small muted" aria-live="polite">
-            {query.data === undefined ? "" : `${formatNumber(total)}${(text === "" ? all.data?.has_more : found.data?.all_counted === false) === true ? "+" : ""} ${total === 1 ? "dataset" : "datasets"}`}
+            {query.data === undefined ? "" : `${formatNumber(total)}${hasMore ? "+" : ""} ${total === 1 ? "dataset" : "datasets"}`}
           </span>
           <SavedSearches text={text} search={search} />
         </span>
@@ -64,7 +76,7 @@ export function SearchPage() {
       <div className="search">
         <div className="facets" aria-label="Filters">
           {FACETS.map(([facet, label]) => {
-            const counts = countFacet(hits, facet);
+            const counts = countFacet(hits, facet, now);
             const chosen = search[facet];
             if (chosen !== undefined && !counts.has(chosen)) counts.set(chosen, 0);
             if (counts.size === 0) return null;
@@ -79,7 +91,8 @@ export function SearchPage() {
               </div>
             );
           })}
-          {text !== "" && total > LIMIT ? <p className="small faint">Counts are of the best {LIMIT} results.</p> : null}
+          {!isList && (found.data?.total ?? 0) > limit ? <p className="small faint">Counts are of the best {formatNumber(limit)} results.</p> : null}
+          {isList && all.data?.has_more === true ? <p className="small faint">Counts are of the first 1,000 datasets.</p> : null}
         </div>
         <section className="panel" aria-label="Results">
           {query.isError ? <div style={{ padding: 12 }}><Problem error={query.error} /></div> : null}
@@ -97,6 +110,26 @@ export function SearchPage() {
       </div>
     </div>
   );
+}
+
+const NO_RESULTS: Schemas["SearchResult"][] = [];
+
+/** The class of a dataset's cost; null if no prices are known. */
+function useCostClasses(): ((urn: string) => string | null) | null {
+  const hasCosts = useFeature("cost_attribution");
+  const priced = useQuery({ ...ask.hasPrices(), enabled: hasCosts });
+  const top = useQuery({ ...ask.costTop({ limit: 1000, ranked_by: "own" }), enabled: priced.data === true });
+  return useMemo(() => {
+    if (top.data === undefined) return null;
+    const { datasets, currency } = top.data;
+    const costs = new Map(datasets.map((each) => [each.urn, amount(each.own)]));
+    // Datasets beyond the list cost no more than its last.
+    const rest = datasets.length < 1000 ? null : amount(datasets.at(-1)?.own);
+    return (urn: string) => {
+      const cost = costs.get(urn) ?? rest;
+      return cost === null ? null : costClass(cost, currency);
+    };
+  }, [top.data]);
 }
 
 function Hits({ hits, words, current }: { hits: readonly Hit[]; words: readonly string[]; current: number }) {
@@ -171,7 +204,7 @@ function SavedSearches({ text, search }: { text: string; search: Record<string, 
     setSaved(list);
     localStorage.setItem(SAVED, JSON.stringify(list));
   };
-  const name = [text, search.platform, search.format, search.owner, search.tag].filter(Boolean).join(" · ");
+  const name = [text, ...FACETS.map(([facet]) => search[facet])].filter(Boolean).join(" · ");
   const isSaved = saved.some((each) => each.name === name);
   return (
     <>

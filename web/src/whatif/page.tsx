@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { useCallback, useMemo, useState } from "react";
 import type { Schemas } from "../api/client";
+import { useFeature } from "../api/features";
 import * as ask from "../api/queries";
 import { Graph } from "../lineage/graph";
 import { amount, formatMoney, plural, shortName, withNames } from "../ui/format";
@@ -25,6 +26,7 @@ export function WhatIfPage() {
     void navigate({ to: "/what-if", search: { ...search, ...values }, replace: true });
   }, [navigate, search]);
   const priced = useQuery(ask.hasPrices());
+  if (!useFeature("impact")) return <div className="page"><Empty>What-if questions need a server: lumos serve</Empty></div>;
   return (
     <div className="page">
       <header>

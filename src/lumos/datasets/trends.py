@@ -1,0 +1,118 @@
+"""Trends of governance: coverage, incidents, duplicates (pure, from times of the store)."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from itertools import pairwise
+from typing import NamedTuple
+
+from lumos.model.report import FORMAT_VERSION, Report
+from lumos.store.trends import CoverageTimes, Duplicates, Repair
+
+
+class MonthlyFigures(Report, frozen=True, kw_only=True):
+    """The figures at the end of a month, or now for the last one.
+
+    Coverage counts the datasets that exist today. An incident is a breaking change that breaks a
+    known downstream dataset; it is resolved when the changed dataset has another schema, or when
+    all datasets that it broke have new data or another schema. `prevented` are pull requests that
+    the gate found to be breaking.
+    """
+
+    month: str
+    datasets: int
+    owned: int
+    documented: int
+    with_lineage: int
+    incidents: int
+    resolved: int
+    hours_to_resolve: float | None
+    duplicates_retired: int
+    prevented: int
+
+
+class TrendsReport(Report, frozen=True, kw_only=True):
+    """The figures of each month, oldest first, and the duplicates that still exist."""
+
+    format_version: str = FORMAT_VERSION
+    months: tuple[MonthlyFigures, ...]
+    duplicates: int
+    open_incidents: int
+
+
+class Incident(NamedTuple):
+    """A change that broke datasets, and when it was resolved."""
+
+    at: datetime
+    resolved: datetime | None
+
+
+class BreakingChange(NamedTuple):
+    """A breaking change of a dataset, and the datasets that it broke."""
+
+    urn: str
+    at: datetime
+    broken: tuple[str, ...]
+
+
+def incidents_of(
+    changes: Iterable[BreakingChange], repairs: Mapping[str, Sequence[Repair]]
+) -> list[Incident]:
+    """When each change was resolved; `repairs` are by dataset, oldest first."""
+    incidents = []
+    for change in changes:
+        own = (
+            each.at
+            for each in repairs.get(change.urn, ())
+            if each.at > change.at and each.has_new_schema
+        )
+        downstream = [
+            next((each.at for each in repairs.get(urn, ()) if each.at > change.at), None)
+            for urn in change.broken
+        ]
+        ends = [next(own, None)]
+        if None not in downstream:
+            ends.append(max(filter(None, downstream), default=None))
+        incidents.append(Incident(change.at, min(filter(None, ends), default=None)))
+    return incidents
+
+
+def trends(
+    months: Sequence[datetime],
+    *,
+    coverage: Iterable[CoverageTimes],
+    incidents: Sequence[Incident],
+    duplicates: Duplicates,
+    prevented: Sequence[datetime],
+) -> TrendsReport:
+    """The figures of the months between the given starts; the last start is the end."""
+    times = list(coverage)
+    figures = []
+    for start, end in pairwise(months):
+        present = [each for each in times if each.created < end]
+        begun = [each for each in incidents if start <= each.at < end]
+        hours = [
+            (each.resolved - each.at).total_seconds() / 3600 for each in begun if each.resolved
+        ]
+        figures.append(
+            MonthlyFigures(
+                month=f"{start:%Y-%m}",
+                datasets=len(present),
+                owned=_count((each.owned for each in present), end),
+                documented=_count((each.documented for each in present), end),
+                with_lineage=_count((each.with_lineage for each in present), end),
+                incidents=len(begun),
+                resolved=len(hours),
+                hours_to_resolve=sum(hours) / len(hours) if hours else None,
+                duplicates_retired=sum(start <= at < end for at in duplicates.retired),
+                prevented=sum(start <= at < end for at in prevented),
+            )
+        )
+    return TrendsReport(
+        months=tuple(figures),
+        duplicates=duplicates.live,
+        open_incidents=sum(each.resolved is None for each in incidents),
+    )
+
+
+def _count(times: Iterable[datetime | None], end: datetime) -> int:
+    return sum(at is not None and at < end for at in times)

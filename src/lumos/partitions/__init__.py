@@ -1,0 +1,1 @@
+"""Partitions of datasets over time: rows, bytes and missing days."""

@@ -1,0 +1,320 @@
+"""Writes a site: the built page, the answers to what it asks, and a search index."""
+
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from html import escape
+from itertools import combinations, pairwise
+from operator import attrgetter
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import msgspec
+
+from lumos.errors import MisuseError
+from lumos.lineage.drawing.picture import Arrow
+from lumos.model.json_codec import to_json, to_plain
+from lumos.model.period import month_before, month_of
+from lumos.model.report import FORMAT_VERSION, Report
+from lumos.progress import Progress, no_progress
+from lumos.sdk import Lumos
+from lumos.server import page
+from lumos.server.routes import ROUTES
+from lumos.site.folder import SiteFolder
+from lumos.site.search_index import ROWS_PER_FILE, SearchIndex
+from lumos.version import __version__
+
+_DATASETS_PER_FILE: Final = 40
+_EDGES_PER_FILE: Final = 400
+_MAX_EVENTS: Final = 300
+_MAX_COST_REPORTS: Final = 2_000
+# Versions of a dataset that can all be compared with each other; older ones with their neighbours.
+_COMPARED_VERSIONS: Final = 6
+_DATA_EVENTS: Final = (
+    "CREATED", "DELETED", "MERGED", "MODIFIED", "RENAMED", "RESTORED", "SCHEMA_CHANGED", "SPLIT",
+)  # fmt: skip
+# What needs a server: jobs change all the time, and impact is computed by Lumos.
+_NEEDS_SERVER: Final = ("impact", "jobs")
+_ANNOTATIONS: Final = ("docs", "tags", "terms", "compliance", "properties")
+_VERBS: Final = {route.path: route.verb_path for route in ROUTES if route.method == "GET"}
+
+
+class SiteReport(Report, frozen=True, kw_only=True):
+    """The result of `lumos site`: what the site contains, and its files."""
+
+    format_version: str = FORMAT_VERSION
+    folder: str
+    datasets: int
+    lineage_edges: int
+    files: int
+    size_bytes: int
+
+
+def write_site(
+    lumos: Lumos,
+    folder: str | Path,
+    *,
+    snapshot: str | Path | None = None,
+    progress: Progress = no_progress,
+    now: datetime | None = None,
+) -> SiteReport:
+    """Write the pages of the store, or of a snapshot, as static files.
+
+    The folder is created, or contains an earlier site, which is replaced.
+    """
+    at = now or datetime.now(UTC)
+    if not page.is_built():
+        raise page.PageNotBuilt
+    if snapshot is None:
+        return _Writer(lumos, SiteFolder(Path(folder)), at, progress).write(str(folder))
+    with TemporaryDirectory(prefix="lumos-site-") as temporary:
+        progress("Reading the snapshot")
+        other = lumos.with_store(Path(temporary) / "store.db")
+        other.snapshot.load(snapshot)
+        return _Writer(other, SiteFolder(Path(folder)), at, progress).write(str(folder))
+
+
+class _Writer:
+    """Writes one site."""
+
+    def __init__(self, lumos: Lumos, folder: SiteFolder, at: datetime, progress: Progress) -> None:
+        self._lumos = lumos
+        self._folder = folder
+        self._at = at
+        self._progress = progress
+        self._switches = lumos.settings.switches
+
+    def write(self, name: str) -> SiteReport:
+        """Write all files of the site; `name` is the folder as it was given."""
+        live = {each.urn: each for each in self._lumos.list().datasets}
+        arrows = self._arrows()
+        events = self._events()
+        self._folder.write_data("changes", events)
+        others = {end for each in arrows for end in (each.upstream, each.downstream)}
+        others |= {str(each["urn"]) for each in events}
+        index = SearchIndex({urn: _text(each.updated_at) for urn, each in live.items()})
+        shown = self._write_datasets(live, others - live.keys(), index)
+        self._write_lineage(arrows, shown)
+        vocabulary, rows = index.build()
+        self._folder.write_data("vocabulary", vocabulary)
+        for number in range(vocabulary.files):
+            part = rows[number * ROWS_PER_FILE : (number + 1) * ROWS_PER_FILE]
+            self._folder.write_data(f"index-{number}", part)
+        self._folder.write_data("answers", self._answers())
+        self._write_page(self._folder.publish_data())
+        files, size = self._folder.finish()
+        return SiteReport(
+            folder=name,
+            datasets=len(live),
+            lineage_edges=len(arrows),
+            files=files,
+            size_bytes=size,
+        )
+
+    def _arrows(self) -> tuple[Arrow, ...]:
+        if not self._switches.is_on("lineage"):
+            return ()
+        self._progress("Reading lineage")
+        return self._lumos.lineage.view.arrows()
+
+    def _events(self) -> list[dict[str, Any]]:
+        """The latest changes of each kind that the home page lists, newest first."""
+        if not self._switches.is_on("schema_tracking"):
+            return []
+        selections: tuple[Mapping[str, Any], ...] = (
+            {},
+            {"types": _DATA_EVENTS},
+            {"breaking": True},
+        )
+        found = {
+            each.event_id: each
+            for selection in selections
+            for each in self._lumos.changes(limit=_MAX_EVENTS, **selection).events
+        }
+        newest = sorted(found.values(), key=lambda each: each.timestamp, reverse=True)
+        # No page shows the schemas of an event.
+        return [
+            to_plain(msgspec.structs.replace(each, old_schema=None, new_schema=None))
+            for each in newest
+        ]
+
+    def _has_costs(self) -> bool:
+        return self._switches.is_on("cost_attribution") and self._lumos.cost.has_prices()
+
+    def _write_datasets(
+        self, live: Mapping[str, object], others: Iterable[str], index: SearchIndex
+    ) -> dict[str, tuple[str, str, str, tuple[str, ...]]]:
+        """Write everything about each dataset.
+
+        Returns name, platform, state and owners of the datasets that are not live: deleted, or
+        only known from lineage.
+        """
+        urns = [*live, *others]
+        count = max(1, -(-len(urns) // _DATASETS_PER_FILE))
+        annotations = self._annotations()
+        costs = self._cost_reports()
+        has_usage = self._switches.is_on("usage") and bool(self._lumos.usage.logs().logs)
+        partitions = self._lumos.partitions.reader()
+        facts: dict[str, tuple[str, str, str, tuple[str, ...]]] = {}
+        for number, members in enumerate(_by_file(urns, count)):
+            self._progress("Writing datasets", share=number / count)
+            records: dict[str, Any] = {}
+            for urn in members:
+                shown = self._lumos.show(urn)
+                record: dict[str, Any] = {"show": shown}
+                if urn in live:
+                    index.add(shown.dataset)
+                else:
+                    owners = (shown.dataset.get("ownership") or {}).get("owners", ())
+                    facts[urn] = (
+                        shown.dataset["name"],
+                        shown.dataset["platform"],
+                        "" if shown.state == "assumed" else shown.state,
+                        tuple(each["name"] for each in owners),
+                    )
+                if shown.state != "assumed":
+                    record |= self._history(urn)
+                    if has_usage or shown.dataset.get("usage"):
+                        record["usage"] = self._lumos.usage.show(urn)
+                    if (shown.dataset.get("location") or {}).get("partition_keys"):
+                        record["partitions"] = partitions.show(urn)
+                record["annotations"] = annotations.get(urn, {})
+                record |= costs.get(urn, {})
+                records[urn] = record
+            self._folder.write_data(f"datasets-{number}", records)
+        self._dataset_files = count
+        return facts
+
+    def _history(self, urn: str) -> dict[str, Any]:
+        """The versions of a dataset without their schemas, and the comparisons of versions."""
+        if not self._switches.is_on("schema_tracking"):
+            return {}
+        report = self._lumos.schema.history(urn)
+        plain = to_plain(report)
+        for version in plain["versions"]:
+            del version["schema"]
+        versions = list(dict.fromkeys(each.schema_version for each in report.versions))
+        pairs = {*combinations(versions[:_COMPARED_VERSIONS], 2), *pairwise(versions)}
+        diffs = {
+            f"{old} {new}": self._lumos.schema.diff(
+                f"{urn}@{old}", f"{urn}@{new}", read_files=False
+            )
+            for new, old in sorted(pairs)
+        }
+        return {"history": plain, "diffs": diffs}
+
+    def _annotations(self) -> dict[str, dict[str, list[Any]]]:
+        """The annotations by dataset and kind."""
+        found: dict[str, dict[str, list[Any]]] = {}
+        for kind in _ANNOTATIONS:
+            for each in getattr(self._lumos.annotations, kind).list().annotations:
+                found.setdefault(each.urn, {}).setdefault(kind, []).append(each)
+        return found
+
+    def _cost_reports(self) -> dict[str, dict[str, Any]]:
+        if not self._has_costs():
+            return {}
+        reports = self._lumos.cost.reports(_MAX_COST_REPORTS)
+        return {
+            report.dataset: {"cost": report, **({"trend": trend} if trend.points else {})}
+            for report, trend in reports
+        }
+
+    def _write_lineage(
+        self,
+        arrows: tuple[Arrow, ...],
+        others: Mapping[str, tuple[str, str, str, tuple[str, ...]]],
+    ) -> None:
+        """Write which datasets are connected, and the details of edges by downstream dataset."""
+        count = max(1, -(-len(arrows) // _EDGES_PER_FILE))
+        urns = sorted({end for each in arrows for end in (each.upstream, each.downstream)})
+        numbers = {urn: number for number, urn in enumerate(urns)}
+        self._folder.write_data(
+            "lineage",
+            {
+                "urns": urns,
+                "upstream": [numbers[each.upstream] for each in arrows],
+                "downstream": [numbers[each.downstream] for each in arrows],
+                "others": {urn: others[urn] for urn in urns if urn in others},
+            },
+        )
+        by_file: dict[int, list[Arrow]] = {number: [] for number in range(count)}
+        for each in arrows:
+            by_file[file_of(each.downstream, count)].append(each)
+        for number, members in by_file.items():
+            self._folder.write_data(f"edges-{number}", members)
+        self._edge_files = count
+
+    def _answers(self) -> dict[str, Any]:
+        """The answers to requests without a dataset, and the number of files of each kind."""
+        month = month_before(month_of(self._at.date()))
+        answers = {
+            "identity": {
+                "name": "Static site",
+                "role": "read",
+                "version": __version__,
+                "disabled": [*self._switches.disabled, *_NEEDS_SERVER],
+            },
+            "overview": self._lumos.overview(),
+            "cost/configured": self._has_costs(),
+        }
+        answers |= self._record("/overview/trends")
+        answers |= self._record("/catalogs")
+        answers |= self._record("/gate/results", limit=50)
+        for result in self._lumos.gate_results.list(limit=50).results:
+            answers |= self._record("/gate/results/show", id=result.id)
+        if self._switches.is_on("releases"):
+            answers |= self._record("/releases")
+        if self._has_costs():
+            answers |= self._record("/cost/top", limit=1000)
+            for ranking in ({}, {"period": month.name}, {"period": month_before(month).name}):
+                answers |= self._record("/cost/top", limit=1000, ranked_by="own", **ranking)
+            for group in ("team", "domain", "platform", "tag"):
+                answers |= self._record("/cost/by", by=group)
+            answers |= self._record("/cost/trend")
+            answers |= self._record("/cost/retire", top=5)
+        return {
+            "answers": answers,
+            "dataset_files": self._dataset_files,
+            "edge_files": self._edge_files,
+        }
+
+    def _record(self, path: str, **query: Any) -> dict[str, Any]:
+        """The answer of a route, or the sentence with which it refuses."""
+        parts = "&".join(f"{name}={value}" for name, value in sorted(query.items()))
+        key = path.removeprefix("/") + (f"?{parts}" if parts else "")
+        try:
+            return {key: attrgetter(_VERBS[path])(self._lumos)(**query)}
+        except MisuseError as problem:
+            return {key: {"refused": str(problem)}}
+
+    def _write_page(self, data: str) -> None:
+        """Write the built page, with the place of the data and the time of the site."""
+        root = page.FOLDER / "site"
+        for file in sorted(root.rglob("*")):
+            if file.is_file() and file.name != "index.html":
+                self._folder.write(file.relative_to(root).as_posix(), file.read_bytes())
+        html = (root / "index.html").read_text()
+        facts = {"lumos-data": data, "lumos-as-of": _text(self._at)}
+        tags = "".join(
+            f'<meta name="{name}" content="{escape(value)}" />' for name, value in facts.items()
+        )
+        self._folder.write("index.html", html.replace("<title>", f"{tags}<title>", 1).encode())
+
+
+def file_of(urn: str, count: int) -> int:
+    """The number of the file that has a dataset; web/src/site/shards.ts computes the same."""
+    return zlib.crc32(urn.encode()) % count
+
+
+def _by_file(urns: Iterable[str], count: int) -> Iterator[list[str]]:
+    files: list[list[str]] = [[] for _ in range(count)]
+    for urn in sorted(urns):
+        files[file_of(urn, count)].append(urn)
+    yield from files
+
+
+def _text(at: datetime) -> str:
+    """A time as JSON has it."""
+    return str(msgspec.json.decode(to_json(at)))

@@ -1,0 +1,32 @@
+/** Starts the page in a document. */
+import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { RouterProvider, type RouterHistory } from "@tanstack/react-router";
+import { StrictMode } from "react";
+import { createRoot } from "react-dom/client";
+import { ApiError } from "./api/client";
+import { makeRouter } from "./routes";
+import "./style.css";
+import { applyTheme, currentTheme } from "./ui/theme";
+
+export function start(history?: RouterHistory): void {
+  applyTheme(currentTheme());
+  const queries = new QueryClient({
+    defaultOptions: {
+      queries: {
+        staleTime: 30_000,
+        refetchOnWindowFocus: false,
+        // A mistake of the request stays one; the server may come back.
+        retry: (failures, error) => failures < 2 && !(error instanceof ApiError && error.status >= 400 && error.status < 500),
+      },
+    },
+  });
+  const root = document.getElementById("root");
+  if (root === null) return;
+  createRoot(root).render(
+    <StrictMode>
+      <QueryClientProvider client={queries}>
+        <RouterProvider router={makeRouter(history)} />
+      </QueryClientProvider>
+    </StrictMode>,
+  );
+}
