@@ -59,7 +59,7 @@ _SCANNED_ASPECTS = ("location", "statistics", "drift")
 class RecordingOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """A dataset after it was recorded; `event` is None if nothing has changed.
 
-    `earlier` are the other events of this scan: former names, and changes that its log reports.
+    `earlier` are the other events of the scan: renames, merges, and changes in the table's log.
     """
 
     dataset: Dataset
@@ -97,7 +97,7 @@ class DatasetRecorder:
         self._source = source
         self._prefix = prefix
         self._at = at
-        # If not, schemas are replaced without events, and versions stay.
+        # If False, a new schema replaces the old one without an event or a new version.
         self._tracks_schemas = tracks_schemas
 
     @cached_property
@@ -189,29 +189,22 @@ class DatasetRecorder:
             yield outcomes.get(key) or unchanged_dataset(with_annotations[key], urn, known[key])
 
     def _needs_update(self, urn: str, found: FoundDataset) -> bool:
-        # Statistics of files change with the files; those of databases change at any time.
-        has_new_statistics = (
-            bool(found.statistics.columns) or self._has_new_storage_class(urn, found)
-            if not found.is_reported_by_source
-            else self._statistics.get(urn) != found.statistics
-        )
-        return (
-            has_new_statistics
-            or self.locations.get(urn) != found.location
-            or self._has_new_source_annotations(urn, found)
-        )
-
-    def _has_new_storage_class(self, urn: str, found: FoundDataset) -> bool:
-        """Whether files moved to another storage class, which does not change their content."""
+        """Whether the statistics, location or source annotations of unchanged data are new."""
+        if self.locations.get(urn) != found.location:
+            return True
         by_class = found.statistics.bytes_by_class
-        if not by_class or by_class.keys() == {_DEFAULT_STORAGE_CLASS}:
-            # Files only return to the standard class if they are rewritten, which is a change.
-            return False
-        recorded = self._statistics.get(urn)
-        return recorded is None or recorded.bytes_by_class != by_class
-
-    def _has_new_source_annotations(self, urn: str, found: FoundDataset) -> bool:
-        """Whether the source changed annotations that users have overridden."""
+        if found.is_reported_by_source:
+            if self._statistics.get(urn) != found.statistics:
+                return True
+        elif found.statistics.columns:
+            return True
+        # Files move to another storage class without a change of their content. They only return to
+        # the standard class if they are rewritten, which is a change.
+        elif by_class and by_class.keys() != {_DEFAULT_STORAGE_CLASS}:
+            recorded = self._statistics.get(urn)
+            if recorded is None or recorded.bytes_by_class != by_class:
+                return True
+        # The source may have changed annotations that users have overridden.
         annotations = self._annotations.get(urn, {})
         if found.source_metadata is None or not claimed_keys(annotations):
             return False
@@ -297,16 +290,13 @@ class DatasetRecorder:
         return tuple(event for event in events if event is not None)
 
     def _is_unchanged(self, found: FoundDataset, known: KnownDataset) -> bool:
-        return (
-            known.state == "live"
-            and known.content == found.content
-            and known.fingerprint == found.schema.full
-            and (found.table is None or self._is_table_unchanged(found, known))
-        )
-
-    def _is_table_unchanged(self, found: FoundDataset, known: KnownDataset) -> bool:
-        """Whether a table with the same data also has the same metadata and history."""
-        assert found.table is not None
+        """Whether data and schema are as recorded, and also the metadata and history of a table."""
+        if (known.state, known.content) != ("live", found.content):
+            return False
+        if known.fingerprint != found.schema.full:
+            return False
+        if found.table is None:
+            return True
         recorded = self._reported.get(known.urn, {}), self.locations.get(known.urn)
         return is_unchanged(found, *recorded, known.platform) and not has_new_schema(
             found.table, since=known.updated_at, now=self._at

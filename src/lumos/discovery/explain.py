@@ -12,6 +12,7 @@ import msgspec
 from lumos.config import Settings
 from lumos.config.sources import FileStoreSettings
 from lumos.discovery.reports import ExplainedDataset, ExplainReport, FileCount, PartitionValue
+from lumos.discovery.scan_recorder import suggestions_with_urns
 from lumos.discovery.scans import state_folder
 from lumos.discovery.targets import file_roots, is_below, selection_for, urns_for
 from lumos.errors import MisuseError
@@ -117,13 +118,7 @@ def _explain_path(settings: Settings, path: str, store: Store | None, state: str
     if report.kind == "folder":
         suggestions = contents.suggestions({each.group.dataset for each in explained if each.group})
         report = msgspec.structs.replace(
-            report,
-            suggestions=tuple(
-                msgspec.structs.replace(
-                    each, datasets=tuple(str(urn_of(path)) for path in each.datasets)
-                )
-                for each in suggestions
-            ),
+            report, suggestions=suggestions_with_urns(suggestions, urn_of)
         )
     tables = tuple(_explain_table(each, urn_of) for each in contents.tables.below(location))
     return msgspec.structs.replace(report, datasets=(*report.datasets, *tables))

@@ -89,7 +89,7 @@ def _preview(
             suggestion
             for source, discovery in discoveries
             for suggestion in suggestions_with_urns(
-                discovery, partial(source.urn, environment=settings.environment)
+                discovery.suggestions, partial(source.urn, environment=settings.environment)
             )
         ),
     )

@@ -155,7 +155,7 @@ class ScanRecorder:
             removals=tuple(
                 event for event in transaction.new_events if event.type is EventType.DELETED
             ),
-            suggestions=suggestions_with_urns(discovery, self._urn_of),
+            suggestions=suggestions_with_urns(discovery.suggestions, self._urn_of),
         )
         _log_scan(scan, recorded_scan)
         return recorded_scan
@@ -271,10 +271,10 @@ class ScanRecorder:
 
 
 def load_memories(store: Store, urns: Mapping[str, str]) -> dict[str, "StoredMemory"]:
-    """The schema memories of live datasets; `urns` and the result have the same keys.
+    """The schema memories of live datasets; the result has the keys of `urns`.
 
-    A dataset that was imported, or recorded by a version that stored memories in manifests, has no
-    memory yet. It gets one from its recorded schema and drift.
+    Datasets that were imported, or recorded by a version that stored memories in manifests, have no
+    memory in the store. Their memory is derived from the recorded schema and drift.
     """
     from lumos.discovery.lake.dataset_schema import decode_memory, memory_from_record
 
@@ -301,12 +301,12 @@ def load_memories(store: Store, urns: Mapping[str, str]) -> dict[str, "StoredMem
 
 
 def suggestions_with_urns(
-    discovery: Discovery, urn_of: Callable[[str], Urn]
+    suggestions: Iterable[Suggestion], urn_of: Callable[[str], Urn]
 ) -> tuple[Suggestion, ...]:
-    """The suggestions of a scan with URNs instead of paths."""
+    """The suggestions with URNs instead of paths."""
     return tuple(
         msgspec.structs.replace(each, datasets=tuple(str(urn_of(path)) for path in each.datasets))
-        for each in discovery.suggestions
+        for each in suggestions
     )
 
 
@@ -366,7 +366,7 @@ def _is_inside(path: str, folder: str) -> bool:
 
 
 def _is_in_any(dataset: KnownDataset, urns: Iterable[str]) -> bool:
-    """Whether a dataset is one of the URNs or lies below one."""
+    """Whether a dataset has one of the URNs, or lies below one of them."""
     return any(_is_inside(dataset.urn, urn) for urn in urns)
 
 

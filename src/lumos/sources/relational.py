@@ -1,4 +1,4 @@
-"""What databases with declared schemas share: names, selection, and metadata of tables."""
+"""Names, selection and metadata of tables, for all sources of databases with declared schemas."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence

@@ -236,8 +236,8 @@ def _choose_paths(
         if file_set.dataset in last_datasets
     }
     format_of_path = {**last_formats, **recorded}
-    # Recorded datasets and those of the last scan choose first, if their format is the same. The
-    # datasets of hints choose last.
+    # Datasets that were recorded, or found by the last scan, with the same format come first.
+    # Datasets of hints come last.
     unnamed.sort(key=lambda key: (_is_hinted(key), format_of_path.get(key[0]) != key[1]))
     for key in unnamed:
         path, format = _path_of_key(key), key[1]
@@ -308,9 +308,7 @@ def _stored_paths(paths: Mapping[GroupKey, str], before: GroupingState) -> dict[
 
     Paths that earlier scans stored are included.
     """
-    format_counts: dict[str, int] = {}
-    for path, _ in paths:
-        format_counts[path] = format_counts.get(path, 0) + 1
+    format_counts = Counter(path for path, _ in paths)
     return {
         **before.names,
         **{
@@ -412,10 +410,10 @@ def location_of(file_sets: Sequence[FileSet], root: str) -> str:
     if hinted is not None:
         return hinted
     # The files of a dataset may be in folders of different depth; use that of most files.
-    files: dict[str, int] = {}
+    files: Counter[str] = Counter()
     for file_set in file_sets:
         for location in locations_of(file_set, root):
-            files[location] = files.get(location, 0) + file_set.file_count
+            files[location] += file_set.file_count
     return min(files, key=lambda location: (-files[location], location.count("*"), location))
 
 

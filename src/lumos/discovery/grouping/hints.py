@@ -14,7 +14,7 @@ _PATTERN_VERSION: Final = 2
 
 # The prefix of patterns that hints assign: `{hint}3 /lake/orders` (number and location).
 _HINT_MARK: Final = "{hint}"
-# In patterns that a split by columns assigns, before the path of the dataset.
+# Stands before the path of the dataset in patterns that a split by columns assigns.
 SPLIT_MARK: Final = "{split}"
 _PATTERN_TOKEN: Final = re.compile(r"\*\*|\*|\?|\{(\w+)\}|[^*?{]+")
 _WILDCARD: Final = re.compile(r"[*?{]")
@@ -24,8 +24,8 @@ _AROUND_STARS: Final = re.compile(r"[\W_]*[*?]+[\W_]*")
 class ColumnSplit(NamedTuple):
     """Files of one path pattern that an earlier scan split into different datasets.
 
-    `label` is the position of the value that distinguishes them (see `Placement.path_values`), and
-    `datasets` holds the dataset of each value.
+    `label` is the position of the value that distinguishes them (see `FileAssignment.path_values`),
+    and `datasets` maps each value to a dataset.
     """
 
     dataset: str

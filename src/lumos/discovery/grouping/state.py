@@ -170,8 +170,8 @@ def find_destinations(
         if old.dataset in datasets and not before.is_upgrade:
             continue
         for path in {old.first_path, old.last_path}:
-            placement = assign(path)
-            dataset = dataset_of_files.get((placement.base, placement.pattern, old.format))
+            assignment = assign(path)
+            dataset = dataset_of_files.get((assignment.base, assignment.pattern, old.format))
             if dataset is not None:
                 count_files(old, dataset)
     # A file set of the last scan may now belong to more datasets than its first and last file show.

@@ -242,7 +242,8 @@ class Hints:
                     raise NoSuchHint(str(which))
                 file.remove(hint.section, hint.position)
             after = with_stored_hints(file.settings, store)
-            self._apply_settings(file.settings, dry_run=dry_run)
+            if not dry_run:
+                self._use_settings(file.settings)
         roots = [root for root in _scans(store) if hint.applies_to(root)]
         effect = self._effect(hint.hint, before, after, roots)
         return _change_report("removed", report, effect, settings, roots, (), dry_run=dry_run)
@@ -299,7 +300,8 @@ class Hints:
                 )
         if equal is not None:
             return self._report_unchanged(request, before, store, dry_run=dry_run)
-        self._apply_settings(after, dry_run=dry_run)
+        if not dry_run:
+            self._use_settings(after)
         return self._report_added(
             request, added, effect, with_stored_hints(after, store), dry_run=dry_run
         )
@@ -358,10 +360,6 @@ class Hints:
         return _change_report(
             "unchanged", report, _Effect(), settings, request.roots, (), dry_run=dry_run
         )
-
-    def _apply_settings(self, settings: Settings, *, dry_run: bool) -> None:
-        if not dry_run:
-            self._use_settings(settings)
 
     def _effect(
         self, hint: DatasetHint, before: Settings, after: Settings, roots: Iterable[str]

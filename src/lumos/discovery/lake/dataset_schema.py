@@ -1,5 +1,6 @@
 """Determines the schema of a dataset from the shapes of its files, from scan to scan."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import reduce
@@ -15,7 +16,7 @@ from lumos.formats.columns import column_statistics, merge_columns
 from lumos.formats.identification import FORMATS
 from lumos.formats.inference import widen
 from lumos.formats.interface import MAYBE_INTEGERS
-from lumos.model.dataset import ColumnStatistics, DriftedShape, Location, Statistics
+from lumos.model.dataset import DriftedShape, Location, Statistics
 from lumos.model.discovery import FoundDataset
 from lumos.model.json_codec import from_json, to_json
 from lumos.model.schema import Field, Schema
@@ -93,10 +94,10 @@ class ShapeMemory(msgspec.Struct, frozen=True, kw_only=True, rename=_STORED_NAME
 
 
 class StoredMemory(NamedTuple):
-    """The memory of a dataset in the store, with the schema that its files declare as JSON.
+    """The memory of a dataset in the store, with the schema that its files declare, as JSON.
 
-    `body` is the stored form. It is None if the memory was derived from the recorded schema, which
-    only fits files of the same `format`.
+    `body` is the encoded memory. It is None if the memory was derived from the recorded schema;
+    such a memory only applies to files of the same `format`.
     """
 
     memory: ShapeMemory
@@ -150,8 +151,8 @@ class SchemaChoice(msgspec.Struct, frozen=True, kw_only=True):
 def choose_schema(present: Sequence[PresentShape], memory: ShapeMemory | None) -> SchemaChoice:
     """Choose the schema of a dataset whose files declare theirs.
 
-    A new shape is a change at once. An earlier shape is used again only after several scans in
-    which no other shape was written, so writers that take turns do not change the dataset every
+    A new shape is used immediately. An earlier shape is used again only after several scans in
+    which no other shape was written, so two writers that take turns do not change the schema every
     time.
     """
     ordered = sorted(present, key=lambda each: (each.newest, each.file_count, each.shape))
@@ -159,7 +160,9 @@ def choose_schema(present: Sequence[PresentShape], memory: ShapeMemory | None) -
     new_shapes = [each for each in ordered if each.shape not in ranks]
     for each in new_shapes:
         ranks[each.shape] = len(ranks)
-    first_seen = _first_seen(present, {} if memory is None else memory.first_seen)
+    first_seen = {} if memory is None else dict(memory.first_seen)
+    for each in present:
+        first_seen[each.shape] = min(each.oldest, first_seen.get(each.shape, each.oldest))
     if memory is None or new_shapes:
         chosen = new_shapes[-1]
         return SchemaChoice(
@@ -173,11 +176,6 @@ def choose_schema(present: Sequence[PresentShape], memory: ShapeMemory | None) -
         )
     updated = msgspec.structs.replace(memory, first_seen=first_seen)
     return _choose_earlier_shape({each.shape: each for each in ordered}, updated)
-
-
-def _first_seen(present: Iterable[PresentShape], known: Mapping[str, int]) -> dict[str, int]:
-    times = {each.shape: min(each.oldest, known.get(each.shape, each.oldest)) for each in present}
-    return {**known, **times}
 
 
 def _choose_earlier_shape(present: Mapping[str, PresentShape], memory: ShapeMemory) -> SchemaChoice:
@@ -391,6 +389,11 @@ def merge_group(
     partitions = partition_fields(group.keys)
     files = sum(file_set.file_count for file_set in file_sets)
     content = sum(file_set.content for file_set in file_sets) & _ALL_BITS
+    bytes_by_class: Counter[str] = Counter()
+    for file_set in file_sets:
+        bytes_by_class.update(file_set.classes)
+    columns = [file_set.columns for file_set in file_sets if file_set.columns is not None]
+    has_columns = len(columns) == len(file_sets)
     dataset = FoundDataset(
         path=group.dataset,
         name=group.name,
@@ -404,11 +407,11 @@ def merge_group(
         statistics=Statistics(
             file_count=files,
             total_size_bytes=sum(file_set.size for file_set in file_sets),
-            bytes_by_class=_bytes_by_class(file_sets),
-            row_count=_total_rows(file_sets),
+            bytes_by_class=dict(sorted(bytes_by_class.items())),
+            row_count=reduce(add_row_counts, (file_set.row_count for file_set in file_sets)),
             row_count_exact=all(file_set.row_count_exact for file_set in file_sets),
             last_modified=_to_datetime(max(file_set.modified for file_set in file_sets)),
-            columns=_merge_column_statistics(file_sets),
+            columns=column_statistics(merge_columns(columns)) if has_columns else {},
             alternating=choice.memory.alternating,
         ),
         drift=drift,
@@ -419,24 +422,6 @@ def merge_group(
         split_from=group.split_from,
     )
     return MergedDataset(dataset, choice.memory)
-
-
-def _bytes_by_class(file_sets: Iterable[FileSet]) -> dict[str, int]:
-    sizes: dict[str, int] = {}
-    for file_set in file_sets:
-        for name, size in file_set.classes.items():
-            sizes[name] = sizes.get(name, 0) + size
-    return dict(sorted(sizes.items()))
-
-
-def _total_rows(file_sets: Iterable[FileSet]) -> int | None:
-    zero: int | None = 0
-    return reduce(add_row_counts, (file_set.row_count for file_set in file_sets), zero)
-
-
-def _merge_column_statistics(file_sets: Sequence[FileSet]) -> dict[str, ColumnStatistics]:
-    statistics = [file_set.columns for file_set in file_sets if file_set.columns is not None]
-    return column_statistics(merge_columns(statistics)) if len(statistics) == len(file_sets) else {}
 
 
 def _to_datetime(microseconds: int) -> datetime:
@@ -455,9 +440,17 @@ def _choose_declared(
     by_shape: dict[str, list[tuple[FileSet, Schema]]] = {}
     for file_set, schema in zip(ordered, completed, strict=True):
         by_shape.setdefault(schema.shape, []).append((file_set, schema))
-    choice = choose_schema(
-        [_to_present_shape(shape, files) for shape, files in by_shape.items()], memory
-    )
+    present = [
+        PresentShape(
+            full=files[-1][1].full,
+            shape=shape,
+            newest=max(file_set.newest for file_set, _ in files),
+            file_count=sum(file_set.file_count for file_set, _ in files),
+            oldest=min(file_set.oldest for file_set, _ in files),
+        )
+        for shape, files in by_shape.items()
+    ]
+    choice = choose_schema(present, memory)
     current = by_shape.get(choice.memory.current)
     chosen = last_schema if current is None else current[-1][1]
     assert chosen is not None
@@ -467,16 +460,6 @@ def _choose_declared(
         if shape != choice.memory.current
     )
     return choice, chosen, drift
-
-
-def _to_present_shape(shape: str, files: Sequence[tuple[FileSet, Schema]]) -> PresentShape:
-    return PresentShape(
-        full=files[-1][1].full,
-        shape=shape,
-        newest=max(file_set.newest for file_set, _ in files),
-        file_count=sum(file_set.file_count for file_set, _ in files),
-        oldest=min(file_set.oldest for file_set, _ in files),
-    )
 
 
 def _to_drifted_shape(

@@ -76,7 +76,6 @@ from lumos.storage import (
     FileSelection,
     KeyRange,
     StorageAccess,
-    TableKind,
     TableRoot,
     storage_of,
 )
@@ -110,13 +109,13 @@ def scan_lake(
 ) -> Discovery:
     """Scan a root, reading only files that are new or changed since the manifest `before`.
 
-    Manifests are stored in the folder `state`; `before` and `after` are the names of the last and
-    the new one. Files in that folder, or below `excluded_uri` if given, are not data. Tasks list
-    and read files and return summaries, so that the memory of the driver grows with the number of
-    datasets, not of files. `inherited` is the grouping of a scan of a parent folder, which also
-    applies here. `load_memories` loads the memories that scans of any root have stored; without it,
-    those of the last manifest are used. With `changed`, only these paths and their surroundings
-    are looked at, if possible, and everything else is assumed to be as in the last scan.
+    Manifests are stored in the folder `state`; `before` is the name of the last one and `after` of
+    the new one. Files in `excluded_uri`, or else in `state`, are not data. Tasks list and read
+    files and return summaries, so the driver's memory grows with the number of datasets.
+    `inherited` is the grouping of a scan of a parent folder, which applies here as well.
+    `load_memories` loads schema memories from the store; without it, those of the last manifest are
+    used. `changed` limits the scan to these paths and the folders around them, if that is possible;
+    everything else is taken from the last scan.
     """
     manifests = ManifestStore(state, state_access)
     last_manifest = manifests.read(before)
@@ -217,7 +216,16 @@ class _Scan:
             for each in result.with_deferred
             for folder in each.result.stray_metadata
         }
-        tables, remarks = self._read_tables(outermost_roots(table_roots), stray_metadata)
+        tables, remarks = self._run_table_tasks(
+            plan_table_tasks(
+                outermost_roots(table_roots),
+                stray_metadata,
+                self._last_manifest.tables,
+                self._job.selection,
+            )
+            if has_tables
+            else []
+        )
         owned_paths = frozenset(outermost_roots(table_roots)).union(
             *((table.root, *table.record.owned_paths) for table in tables)
         )
@@ -231,10 +239,10 @@ class _Scan:
         return self._keep_unlisted(found, manifest), manifest
 
     def run_in_scope(self, changed: Collection[str]) -> tuple[Discovery, ScanManifest] | None:
-        """Scan what lies around changed paths; None if the whole lake has to be scanned.
+        """Scan the folders of changed paths; None if the whole lake has to be scanned.
 
-        That is the case if files elsewhere may be affected: the hints or the files of tables
-        outside of their roots have changed, or a part of the last manifest is lost.
+        The whole lake has to be scanned if other files may be affected: because hints or files of
+        tables outside of their roots have changed, or a part of the last manifest is lost.
         """
         last_manifest, job = self._last_manifest, self._job
         scope = plan_scope(changed, last_manifest, job.selection)
@@ -256,7 +264,7 @@ class _Scan:
             for path in last_manifest.tables[root].owned_paths
         }
         after = {path for table in tables for path in table.record.owned_paths}
-        # Files of a table that no longer is one become datasets, so they have to be listed.
+        # If a folder is no longer a table, its files become datasets, so they have to be listed.
         found_roots = {table.root for table in tables}
         lost_roots = scope.tables.keys() - found_roots
         unexpected = found_roots - scope.tables.keys()
@@ -297,14 +305,14 @@ class _Scan:
         return self._keep_unlisted(found, manifest), manifest
 
     def _read_tables_in_scope(self, scope: ScanScope) -> tuple[list[TableResult], list[Problem]]:
-        """Read the tables of a scope; those that were deleted are left out."""
+        """Read the tables of a scope, except deleted ones."""
         known_tables = self._last_manifest.tables
         tasks = [
             TableTask(
                 root,
                 kinds if record is None else tuple(sorted({*kinds, *record.kinds})),
                 record,
-                # A log that is named by an event may have been deleted since.
+                # The log may have been deleted after the event.
                 is_listed=False,
                 log="" if record is None else record.log,
             )
@@ -335,17 +343,8 @@ class _Scan:
         results = run_tasks(self._spark, TASK_COLUMNS, rows, scan_worker(job), RESULT_COLUMNS)
         return [decode_result(each) for each in results]
 
-    def _read_tables(
-        self, roots: Mapping[str, tuple[TableKind, ...]], stray_metadata: Collection[str]
-    ) -> tuple[list[TableResult], list[Problem]]:
-        """The tables of the lake, and remarks on metadata that belongs to no table."""
-        selection = self._job.selection
-        if not selection.tables:
-            return [], []
-        tasks = plan_table_tasks(roots, stray_metadata, self._last_manifest.tables, selection)
-        return self._run_table_tasks(tasks)
-
     def _run_table_tasks(self, tasks: list[TableTask]) -> tuple[list[TableResult], list[Problem]]:
+        """Read tables; return them, and remarks on metadata that belongs to no table."""
         selection = self._job.selection
         job = TableJob(selection, self._job.state, self._job.parts_folder, self._job.state_access)
         results = run_tasks(
@@ -514,7 +513,7 @@ class _Scan:
             yield msgspec.structs.replace(found, renamed_from=first, merged_from=others)
 
     def _keep_unlisted(self, found: Discovery, manifest: ScanManifest) -> Discovery:
-        """The discovery, with a problem for each missing dataset of which a file still exists."""
+        """The discovery, with a problem for each missing dataset that still has a file."""
         missing = self._last_manifest.memories.keys() - _current_and_earlier_paths(found.datasets)
         if not missing or not found.complete:
             return found
@@ -522,7 +521,7 @@ class _Scan:
         return msgspec.structs.replace(found, problems=(*found.problems, *unlisted))
 
     def _find_unlisted(self, missing: Collection[str], manifest: ScanManifest) -> Iterator[Problem]:
-        """Report missing datasets of which a file still exists: listings may be delayed."""
+        """Report missing datasets that still have a file; storages may list new files late."""
         if len(missing) > _MAX_NOT_LISTED:
             return
         selection = self._job.selection

@@ -25,7 +25,7 @@ from lumos.model.discovery import (
     TableState,
 )
 from lumos.model.json_codec import from_json, to_json
-from lumos.storage import FileSelection, FileStorage, StorageAccess, storage_of
+from lumos.storage import FileSelection, StorageAccess, storage_of
 from lumos.storage.table_roots import LOG_FOLDERS, METADATA_FOLDER, is_iceberg
 from lumos.storage.uris import absolute, canonical
 
@@ -89,10 +89,8 @@ class TableMemory(NamedTuple):
 class TableTask(msgspec.Struct, array_like=True):
     """A table to read, with its record in the last manifest, if any.
 
-    A table that is not listed may have been deleted.
-
-    A task for stray metadata has the metadata folder as `log` and as `root`: the metadata names
-    the location of the table.
+    A table that is not listed may have been deleted. In a task for stray metadata, `log` and `root`
+    are both the metadata folder, because only the metadata has the location of the table.
     """
 
     root: str
@@ -184,9 +182,11 @@ def live_paths(root: str, memory: TableMemory) -> Iterator[str]:
 def _run_task(job: TableJob, task: TableTask) -> TableResult:
     """Read a table, or keep its last known facts if that fails."""
     storage = storage_of(job.selection.root, job.selection.access)
-    if task.log and task.root != task.log and not _lists_metadata(storage, task.log):
-        # The metadata may have been moved back to its usual folder.
-        task = msgspec.structs.replace(task, log="")
+    if task.log and task.root != task.log:
+        names = (each.path.rpartition("/")[2] for each in storage.entries(task.log))
+        if not any(map(is_iceberg, names)):
+            # The metadata may have been moved back to its usual folder.
+            task = msgspec.structs.replace(task, log="")
     folder = open_table_folder(
         storage, task.root, task.log, scanned=job.selection.root, excluded_uri=job.state
     )
@@ -232,10 +232,6 @@ def _lists_log(folder: StoredTableFolder, kinds: Collection[str]) -> bool:
     logs = (name for name, kind in LOG_FOLDERS.items() if kind in kinds)
     in_logs = any(any(True for _ in folder.entries(name)) for name in logs)
     return in_logs or any(is_iceberg(each.name) for each in folder.entries(METADATA_FOLDER))
-
-
-def _lists_metadata(storage: FileStorage, log: str) -> bool:
-    return any(is_iceberg(each.path.rpartition("/")[2]) for each in storage.entries(log))
 
 
 def find_enclosing_table(path: str, selection: FileSelection) -> str | None:
@@ -287,7 +283,10 @@ def _read(job: TableJob, task: TableTask, folder: StoredTableFolder, kind: str) 
     check_width(len(KnownSchema(facts.schema).leaves))
     if facts.elsewhere and not task.log and (table := _read_elsewhere(job, task, kind)) is not None:
         return table
-    encoded_facts = to_json(_add_other_kinds(facts, kind, task.kinds))
+    if others := ", ".join(other for other in task.kinds if other != kind):
+        properties = {**facts.properties, "also": others}
+        facts = msgspec.structs.replace(facts, properties=properties)
+    encoded_facts = to_json(facts)
     path = f"{job.parts_folder}/{uuid.uuid4().hex}{_MEMORY_SUFFIX}"
     owned_paths = _owned_paths(facts, folder.root, job.selection.root, log=task.log)
     record = TableRecord(task.kinds, signature, path, owned_paths, task.log)
@@ -353,13 +352,6 @@ def _remarks(job: TableJob, root: str, facts: TableFacts) -> list[Problem]:
         Problem(path=root, code=remark.code, reason=redact(remark.reason), remark=True)
         for remark in remarks
     ]
-
-
-def _add_other_kinds(facts: TableFacts, kind: str, kinds: Sequence[str]) -> TableFacts:
-    others = ", ".join(other for other in kinds if other != kind)
-    if not others:
-        return facts
-    return msgspec.structs.replace(facts, properties={**facts.properties, "also": others})
 
 
 def _owned_paths(facts: TableFacts, root: str, scanned: str, *, log: str) -> tuple[str, ...]:

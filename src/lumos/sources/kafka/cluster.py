@@ -7,7 +7,6 @@ import math
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import cached_property
 from time import monotonic
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -71,7 +70,7 @@ class Topic(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PartitionRange(NamedTuple):
-    """The first offset of a partition and the one after its last."""
+    """The first offset of a partition, and the offset after its last message."""
 
     partition: int
     low: int
@@ -123,8 +122,10 @@ class KafkaCluster:
 
     @cached_property
     def _admin(self) -> AdminClient:
-        with self._translating():
+        try:
             return AdminClient(self._client_settings())
+        except KafkaException as problem:
+            raise self._not_usable(problem.args[0]) from None
 
     def close(self) -> None:
         """Forget the connection, which librdkafka closes."""
@@ -398,13 +399,6 @@ class KafkaCluster:
             if settings.ssl_key_password is not None:
                 client["ssl.key.password"] = settings.ssl_key_password.reveal()
         return client
-
-    @contextmanager
-    def _translating(self) -> Iterator[None]:
-        try:
-            yield
-        except KafkaException as problem:
-            raise self._not_usable(problem.args[0]) from None
 
     def _not_usable(self, error: KafkaError) -> SourceNotUsable:
         text = self._text(error.str())

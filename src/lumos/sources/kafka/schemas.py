@@ -20,7 +20,6 @@ from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.type_path import TOO_DEEP, nested_parts
 from lumos.model.types import (
     MAX_DEPTH,
-    DataType,
     Member,
     SchemaSyntaxError,
     Struct,
@@ -166,7 +165,9 @@ def _as_column(name: str, parsed: ParsedSchema) -> Field:
     members = []
     nested_fields: list[NestedField] = []
     for field in parsed.schema.fields:
-        members.append(Member(field.name, _fitting(field.type), nullable=field.nullable))
+        # The type is nested one level deeper here.
+        type = field.type if field.type.depth < MAX_DEPTH else TOO_DEEP
+        members.append(Member(field.name, type, nullable=field.nullable))
         path = f"{column}.{quoted_name(field.name)}"
         own = NestedField(
             path=path,
@@ -185,11 +186,6 @@ def _as_column(name: str, parsed: ParsedSchema) -> Field:
         description=parsed.description,
         nested=tuple(nested_fields),
     )
-
-
-def _fitting(type: DataType) -> DataType:
-    """The type, if it may be nested one level deeper."""
-    return type if type.depth < MAX_DEPTH else TOO_DEEP
 
 
 class SubjectVersions(NamedTuple):
@@ -231,13 +227,9 @@ def history_of(subjects: Mapping[TopicSubject, SubjectVersions]) -> tuple[PastSc
             continue
         current[subject] = parsed
         at = parsed.registered.at
-        version = f"{_name(subject)} v{parsed.registered.version}"
+        version = f"{subject.record or subject.part} v{parsed.registered.version}"
         past.append(_step(subjects, current, at, version))
     return tuple(past)
-
-
-def _name(subject: TopicSubject) -> str:
-    return subject.part if subject.record is None else subject.record
 
 
 def _step(

@@ -14,6 +14,7 @@ from lumos.storage.interface import (
     ListingItem,
     ListingProblem,
     ReadableFile,
+    StorageAccess,
     TableRoot,
 )
 from lumos.storage.objects.bucket import (
@@ -48,6 +49,7 @@ class ObjectStorage(FileStorage, Generic[AnyBucket]):
     scheme: ClassVar[str]
     # The name of the permission to list.
     list_permission: ClassVar[str]
+    access: StorageAccess
 
     def __init__(self) -> None:
         self._buckets: dict[str, AnyBucket] = {}
