@@ -14,7 +14,7 @@ from lumos.discovery.lake.scan_task import task_worker
 from lumos.discovery.lake.table_folder import StoredTableFolder, locate_table, open_table_folder
 from lumos.formats.interface import KnownSchema, Remark, UnreadableFile, check_width
 from lumos.formats.tables import KINDS, READERS
-from lumos.formats.tables.interface import LiveFile, TableFacts
+from lumos.formats.tables.interface import LiveFile, TableFacts, folder_without_partitions
 from lumos.model.dataset import Location, Statistics
 from lumos.model.discovery import (
     OF_TABLE,
@@ -344,7 +344,7 @@ def _remarks(job: TableJob, root: str, facts: TableFacts) -> list[Problem]:
     scanned = f"{job.selection.root.rstrip('/')}/"
     locations = (canonical(each, root) for each in facts.claims)
     elsewhere = (each for each in locations if not f"{each.rstrip('/')}/".startswith(scanned))
-    if outside := sorted(set(islice(map(_folder, elsewhere), _MAX_OWNED_FILES))):
+    if outside := sorted(set(islice(map(folder_without_partitions, elsewhere), _MAX_OWNED_FILES))):
         folders = ", ".join(outside[:3]) + (" and elsewhere" if len(outside) > 3 else "")
         reason = f"Some live files lie outside of the scanned root, in {folders}."
         remarks.append(Remark("outside_data", reason))
@@ -367,18 +367,10 @@ def _owned_paths(facts: TableFacts, root: str, scanned: str, *, log: str) -> tup
         each for each in claimed if each.startswith(prefix) and not each.startswith(own_prefix)
     }
     if len(outside) > _MAX_OWNED_FILES:
-        outside = {_folder(each) for each in outside}
+        outside = set(map(folder_without_partitions, outside))
     if log and not f"{log}/".startswith(own_prefix):
         outside.add(log)
     return tuple(sorted(each for each in outside if not own_prefix.startswith(f"{each}/")))
-
-
-def _folder(path: str) -> str:
-    """The folder that contains a file's partition folders, or else the file."""
-    folder = path.rpartition("/")[0]
-    while "=" in folder.rpartition("/")[2]:
-        folder = folder.rpartition("/")[0]
-    return folder
 
 
 def dataset_of_table(root: str, facts: TableFacts) -> FoundDataset:

@@ -32,18 +32,9 @@ _COLUMN_MAPPING_READER: Final = 2
 
 # Supported features that change how a table is read.
 _SUPPORTED: Final = frozenset(
-    {
-        "columnMapping",
-        "deletionVectors",
-        "geospatial",
-        "timestampNtz",
-        "typeWidening",
-        "v2Checkpoint",
-        "vacuumProtocolCheck",
-        "variantShredding",
-        "variantType",
-    }
-)
+    ("columnMapping", "deletionVectors", "geospatial", "timestampNtz", "typeWidening",
+     "v2Checkpoint", "vacuumProtocolCheck", "variantShredding", "variantType")
+)  # fmt: skip
 # Only a catalog knows which commits are valid and where they are stored.
 _CATALOG_FEATURES: Final = frozenset({"catalogManaged", "catalogOwned", "coordinatedCommits"})
 _PREVIEW: Final = "-preview"
@@ -73,10 +64,6 @@ def table_features(protocol: DeltaProtocol, settings: dict[str, str]) -> tuple[T
     if protocol.min_writer_version > _FEATURE_LIST_WRITER_VERSION:
         found.append(TableFeature(f"writer version {protocol.min_writer_version}", read=True))
     return tuple(found)
-
-
-def _is_read(name: str) -> bool:
-    return _without_preview(name) in _SUPPORTED
 
 
 def _without_preview(name: str) -> str:
