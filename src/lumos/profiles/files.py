@@ -10,6 +10,7 @@ import msgspec
 
 from lumos.config import Settings
 from lumos.config.sources import FileStoreSettings
+from lumos.discovery.grouping.patterns import NULL_PARTITION
 from lumos.discovery.hints.listing import with_stored_hints
 from lumos.discovery.lake.contents import DataFile, LakeContents
 from lumos.discovery.lake.manifest import ManifestStore, ScanManifest
@@ -37,7 +38,6 @@ from lumos.store import DatasetFilter, KnownDataset, Store
 _LOG: Final = "hudi-log"
 # Delta's protocol encodes bytes like this; Spark writes them unescaped.
 _ESCAPED: Final = re.compile(r"(\\u00[0-9a-fA-F]{2})+")
-_NULL_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
 _MISSING_STATE: Final = "the state of its last scan is missing. Run lumos ingest."
 
 
@@ -184,7 +184,7 @@ def _source_file(file: DataFile) -> SourceFile:
         unit=0,
         names=tuple(field.name for field in file.schema.fields),
         partitions=tuple(
-            (key, None if value == _NULL_PARTITION else value)
+            (key, None if value == NULL_PARTITION else value)
             for key, value in file.partitions
             if not key.startswith("{")
         ),

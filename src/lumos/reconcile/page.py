@@ -2,8 +2,7 @@
 
 from typing import Final
 
-from lumos.reconcile.reports import ReconcileFinding, ReconcileReport
-from lumos.reconcile.wording import KIND_TITLES
+from lumos.reconcile.reports import KIND_TITLES, ReconcileFinding, ReconcileReport
 from lumos.rendering import document as html
 from lumos.rendering.document import TableRow, Tile
 from lumos.rendering.text import format_time, plural

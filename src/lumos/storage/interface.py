@@ -14,12 +14,24 @@ from typing import ClassVar, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
+from lumos.config.secret import MASK
+
 
 class StorageAccess(msgspec.Struct, frozen=True, kw_only=True):
     """Settings to access a storage; this base class means the defaults of the environment.
 
     It is pickled into closures for executors; its text shows no secrets.
     """
+
+    secret_fields: ClassVar[tuple[str, ...]] = ()
+
+    def __repr__(self) -> str:
+        fields = (
+            f"{name}={MASK if name in self.secret_fields else getattr(self, name)!r}"
+            for name in self.__struct_fields__
+            if getattr(self, name)
+        )
+        return f"{type(self).__name__}({', '.join(fields)})"
 
 
 DEFAULT_ACCESS: Final = StorageAccess()

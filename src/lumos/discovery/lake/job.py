@@ -1,7 +1,6 @@
 """The scan of a lake on Spark: from a root folder to its datasets."""
 
 import logging
-import os
 from collections import ChainMap
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain
@@ -69,8 +68,7 @@ from lumos.formats.tables.interface import TableFacts
 from lumos.model.discovery import Discovery, FoundDataset, Problem, SchemaMemory
 from lumos.model.json_codec import from_json
 from lumos.spark.problems import MAX_LISTED_IN_TOTAL, ProblemList
-from lumos.spark.session import is_local
-from lumos.spark.tasks import run_tasks
+from lumos.spark.tasks import run_tasks, task_count
 from lumos.storage import (
     DEFAULT_ACCESS,
     FileSelection,
@@ -81,9 +79,6 @@ from lumos.storage import (
 )
 from lumos.storage.table_roots import outermost_roots
 
-# Several tasks per core, so that one slow folder does not delay the rest.
-_TASKS_PER_CORE: Final = 4
-_MAX_TASKS: Final = 256
 NOT_LISTED_YET: Final = "not_listed_yet"
 # If more datasets than this are missing, a delayed listing is not the cause.
 _MAX_NOT_LISTED: Final = 50
@@ -156,14 +151,6 @@ def scan_lake(
         remark=True,
     )
     return msgspec.structs.replace(discovery, problems=(remark, *discovery.problems))
-
-
-def task_count(spark: SparkSession) -> int:
-    """The number of tasks into which a scan is divided."""
-    if is_local(spark.conf.get("spark.master", "") or ""):
-        return min(_MAX_TASKS, _TASKS_PER_CORE * max(2, os.cpu_count() or 2))
-    # The size of a cluster is not known in advance; its configured parallelism is the best guess.
-    return min(_MAX_TASKS, int(spark.conf.get("spark.sql.shuffle.partitions") or 64))
 
 
 class _TaskResult(NamedTuple):

@@ -11,8 +11,8 @@ from urllib.parse import quote, urlencode
 from obstore.store import GCSStore
 
 from lumos.http.client import MAX_RESPONSE_BYTES, HttpClient, HttpResponse
-from lumos.http.retries import RetryPolicy, is_temporary
-from lumos.storage.errors import StorageBusy, StorageDenied, StorageFault, StorageMissing
+from lumos.http.retries import RetryPolicy
+from lumos.storage.errors import StorageFault, fault_type
 from lumos.storage.gcs.access import GcsAccess
 from lumos.storage.gcs.credentials import GcsCredentials
 from lumos.storage.http import STORAGE_RETRIES, storage_http_client
@@ -188,15 +188,9 @@ def page_of(body: bytes, *, after: str, limit: int) -> ObjectPage:
 def gcs_error(status: int, body: bytes) -> StorageFault:
     """The error of a response, in one line."""
     message, reason = _message_and_reason(body)
-    kind: type[StorageFault] = StorageFault
+    kind = fault_type(status)
     if "requester pays" in message:
-        reason = REQUESTER_PAYS
-    elif status == 404:
-        kind = StorageMissing
-    elif status in (401, 403):
-        kind = StorageDenied
-    elif is_temporary(status):
-        kind = StorageBusy
+        kind, reason = StorageFault, REQUESTER_PAYS
     text = f"{message or 'the request failed'} ({reason or f'status {status}'})"
     return kind(text, code=reason, status=status)
 

@@ -4,13 +4,12 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, NamedTuple, Self
+from typing import ClassVar, Final, NamedTuple, Self
 from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
 import msgspec
 
-from lumos.config.secret import MASK
 from lumos.config.sources import HdfsSourceSettings
 from lumos.storage.interface import StorageAccess
 
@@ -80,6 +79,8 @@ class HdfsAccess(StorageAccess, frozen=True, kw_only=True):
     to get a delegation token, which is also sent to executors.
     """
 
+    secret_fields: ClassVar[tuple[str, ...]] = ("token",)
+
     urls: tuple[str, ...] = ()
     nameservice: str = ""
     user: str = ""
@@ -96,14 +97,6 @@ class HdfsAccess(StorageAccess, frozen=True, kw_only=True):
             token=source.token.reveal() if source.token else "",
             kerberos=source.kerberos,
         )
-
-    def __repr__(self) -> str:
-        fields = (
-            f"{name}={MASK if name == 'token' else getattr(self, name)!r}"
-            for name in self.__struct_fields__
-            if getattr(self, name)
-        )
-        return f"{type(self).__name__}({', '.join(fields)})"
 
     def resolve(self, environment: Mapping[str, str] = os.environ) -> "HdfsAccess":
         """The access completed from the environment and Hadoop's own configuration."""
