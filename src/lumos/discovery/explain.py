@@ -26,7 +26,7 @@ from lumos.store.errors import UnknownDataset
 
 if TYPE_CHECKING:
     from lumos.discovery.grouping.datasets import DatasetGroup
-    from lumos.discovery.lake.contents import ExplainedFile, LakeContents, LakeTable, PathInTable
+    from lumos.discovery.lake.contents import ExplainedFile, LakeContents, LakeTable
 _MAX_REASONS: Final = 20
 
 
@@ -244,18 +244,14 @@ def _report_table(
         scanned_at=None if root.scan is None else root.scan.finished_at,
         verdict="folder" if is_data_folder else role.verdict,
         reason="" if is_data_folder else role.reason,
-        datasets=tuple(_explain_path_in_table(path, table, role, urn_of) for table, role in owners),
+        datasets=tuple(
+            _explain_table(table, urn_of)
+            if path == table.root and table.facts is not None
+            else msgspec.structs.replace(_explain_table(table, urn_of), files_here=role.files_here)
+            for table, role in owners
+        ),
         others=others if is_folder and not owners else (),
     )
-
-
-def _explain_path_in_table(
-    path: str, table: "LakeTable", role: "PathInTable", urn_of: Callable[[str], Urn]
-) -> ExplainedDataset:
-    dataset = _explain_table(table, urn_of)
-    if path == table.root and table.facts is not None:
-        return dataset
-    return msgspec.structs.replace(dataset, files_here=role.files_here)
 
 
 def _explain_table(table: "LakeTable", urn_of: Callable[[str], Urn]) -> ExplainedDataset:

@@ -61,16 +61,11 @@ class _Layout(NamedTuple, Generic[_Row]):
     table_of: Callable[[_Row], str]
 
 
-def _table_values(row: RegisteredTable) -> Sequence[Any]:
-    return (*row[:4], _encode_texts(row.partition_keys).decode(), *row[5:])
-
-
-def _table_from(values: Sequence[Any]) -> RegisteredTable:
-    return RegisteredTable._make((*values[:4], _decode_texts(values[4]), *values[5:]))
-
-
 _TABLES: Final = _Layout[RegisteredTable](
-    _TABLE_COLUMNS, _table_values, _table_from, lambda row: row.path
+    _TABLE_COLUMNS,
+    lambda row: (*row[:4], _encode_texts(row.partition_keys).decode(), *row[5:]),
+    lambda values: RegisteredTable._make((*values[:4], _decode_texts(values[4]), *values[5:])),
+    lambda row: row.path,
 )
 _PARTITIONS: Final = _Layout[RegisteredPartition](
     _PARTITION_COLUMNS,

@@ -76,7 +76,7 @@ class ScanRecorder:
         self._urn_of = partial(source.urn, environment=settings.environment)
 
     def load_memories(self, paths: Collection[str]) -> dict[str, "StoredMemory"]:
-        """The schema memories of datasets by path, whichever scan has stored them."""
+        """The schema memories of datasets by path, also those that scans of other roots stored."""
         known = self._store.known(source=self._scan.source)
         identities = self._identify(paths, known)
         return load_memories(

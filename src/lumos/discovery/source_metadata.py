@@ -103,7 +103,7 @@ def describe_differences(before: RecordedMetadata, found: FoundDataset) -> str:
 
 
 def _find_changed_native_types(before: Dataset, found: FoundDataset) -> Iterator[str]:
-    """Describe columns of which only the native type changed: `a changed: json -> jsonb`."""
+    """Describe columns that only changed their native type: `a changed: json -> jsonb`."""
     for field in found.schema.fields:
         old = before.schema.field(field.name) if before.schema else None
         if old and old.type == field.type and old.native_type != field.native_type:

@@ -128,14 +128,14 @@ class JsonRecords(NamedTuple):
     is_array: bool = False
 
 
-def _integer(text: str) -> int:
-    # Python refuses to parse very long integers; all of them are out of range anyway.
-    return int(text) if len(text) <= _MAX_INTEGER_LENGTH else 10**_MAX_INTEGER_LENGTH
-
-
 _fast_decoder = msgspec.json.Decoder()
 # Slower than msgspec, but returns the end of a value, and accepts NaN.
-_decoder = json.JSONDecoder(parse_int=_integer)
+_decoder = json.JSONDecoder(
+    # Python refuses to parse very long integers; all of them are out of range anyway.
+    parse_int=lambda text: (
+        int(text) if len(text) <= _MAX_INTEGER_LENGTH else 10**_MAX_INTEGER_LENGTH
+    )
+)
 
 
 def decode_valid_records(data: bytes, *, whole: bool) -> JsonRecords | None:

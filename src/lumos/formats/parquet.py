@@ -469,7 +469,13 @@ class _SchemaPrefix:
             if column.path in self.doubles and _may_be_integers(column)
         )
         if names not in self._marked:
-            self._marked[names] = KnownSchema(_with_mark(self.known.schema, names))
+            fields = (
+                msgspec.structs.replace(field, tags=(*field.tags, MAYBE_INTEGERS))
+                if field.name in names
+                else field
+                for field in self.known.schema.fields
+            )
+            self._marked[names] = KnownSchema(Schema(fields=tuple(fields)))
         return self._marked[names]
 
 
@@ -477,17 +483,6 @@ def _may_be_integers(column: FileColumnStatistics) -> bool:
     bounds = (column.minimum, column.maximum)
     return bool(column.null_count) and all(
         bound is None or (isfinite(bound) and bound == int(bound)) for bound in bounds
-    )
-
-
-def _with_mark(schema: Schema, names: frozenset[str]) -> Schema:
-    return Schema(
-        fields=tuple(
-            msgspec.structs.replace(field, tags=(*field.tags, MAYBE_INTEGERS))
-            if field.name in names
-            else field
-            for field in schema.fields
-        )
     )
 
 

@@ -318,7 +318,13 @@ def task_parts(files: SourceFiles, division: Division, *, parts: int) -> Iterato
     for unit, file in zip(division.unit_numbers, files, strict=True):
         if unit < 0:
             continue
-        for task in _portions(file.task._replace(unit=unit)):
+        whole = file.task._replace(unit=unit)
+        is_divisible = (
+            whole.format in _DIVISIBLE_FORMATS and whole.max_rows is None and whole.sample >= 1.0
+        )
+        count = max(1, math.ceil(whole.size / _PORTION_BYTES)) if is_divisible else 1
+        for number in range(count):
+            task = whole._replace(portion=(number, count)) if is_divisible else whole
             size = task.size / task.portion[1]
             if part and (filled + size / 2 > target or len(part) >= _MAX_FILES_PER_PART):
                 yield TaskPart(part, int(filled))
@@ -327,13 +333,6 @@ def task_parts(files: SourceFiles, division: Division, *, parts: int) -> Iterato
             filled += size
     if part:
         yield TaskPart(part, int(filled))
-
-
-def _portions(task: FileTask) -> list[FileTask]:
-    if task.format not in _DIVISIBLE_FORMATS or task.max_rows is not None or task.sample < 1.0:
-        return [task]
-    count = max(1, math.ceil(task.size / _PORTION_BYTES))
-    return [task._replace(portion=(number, count)) for number in range(count)]
 
 
 def limit_rows(files: SourceFiles, rows: int) -> Iterator[SourceFile]:

@@ -19,7 +19,7 @@ def repair_statements(
     keys: Mapping[str, Sequence[str]],
     schemas: Mapping[str, Schema],
 ) -> Iterator[str]:
-    """The statements for some findings; what a person has to decide is in comments.
+    """The statements for some findings; those that need a decision are comments.
 
     `keys` are the partition keys of tables by name, and `schemas` those of datasets by URN.
     """

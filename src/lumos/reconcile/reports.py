@@ -1,4 +1,4 @@
-"""What `lumos reconcile` prints with --json."""
+"""The report of `lumos reconcile`; the field names are part of the JSON contract."""
 
 from datetime import datetime
 from typing import Final, Literal

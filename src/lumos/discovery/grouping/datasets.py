@@ -113,10 +113,16 @@ def group_files(
     """
     before = before or GroupingState()
     all_file_sets = sorted(file_sets, key=lambda each: each.key)
-    hinted = [each for each in all_file_sets if hinted_location(each.pattern) is not None]
-    data, sidecars = _separate_sidecars(
-        (each for each in all_file_sets if hinted_location(each.pattern) is None), schemas
-    )
+    hinted: list[FileSet] = []
+    data: list[FileSet] = []
+    sidecars: list[FileSet] = []
+    for each in all_file_sets:
+        if hinted_location(each.pattern) is not None:
+            hinted.append(each)
+        elif describe_sidecar(each, schemas) is None:
+            data.append(each)
+        else:
+            sidecars.append(each)
     groups, splits = _group_by_pattern(data, schemas, before)
     split_datasets = {path for split in splits for path in split.named_datasets}
     rules = {key: "columns" for key in groups if key[0] in split_datasets}
@@ -218,7 +224,9 @@ def _choose_paths(
         if hinted_location(each.pattern) is not None
     }
     replacements: dict[str, str] = {}
-    for key in sorted(groups, key=lambda each: (_format_rank(each[1]), each)):
+    format_ranks = {format: rank for rank, format in enumerate(_FORMAT_RANK)}
+    last_rank = len(_FORMAT_RANK)
+    for key in sorted(groups, key=lambda each: (format_ranks.get(each[1], last_rank), each)):
         earlier = before.names.get(_stored_key(*key))
         if earlier is None and _is_hinted(key):
             earlier = hinted_datasets.get((_path_of_key(key), key[1]))
@@ -319,28 +327,8 @@ def _stored_paths(paths: Mapping[GroupKey, str], before: GroupingState) -> dict[
     }
 
 
-def _name_of_path(path: str) -> str:
-    """The name of a dataset by its path, without the suffix that distinguishes two formats."""
-    folder, _, name = path.rpartition("/")
-    return strip_extensions(folder.rpartition("/")[2] if name.startswith("*.") else name)
-
-
 def _stored_key(path: str, format: str) -> str:
     return f"{format}:{path}"
-
-
-def _format_rank(format: str) -> int:
-    return _FORMAT_RANK.index(format) if format in _FORMAT_RANK else len(_FORMAT_RANK)
-
-
-def _separate_sidecars(
-    file_sets: Iterable[FileSet], schemas: SchemasByFingerprint
-) -> tuple[list[FileSet], list[FileSet]]:
-    data: list[FileSet] = []
-    sidecars: list[FileSet] = []
-    for file_set in file_sets:
-        (data if describe_sidecar(file_set, schemas) is None else sidecars).append(file_set)
-    return data, sidecars
 
 
 def _make_group(
@@ -356,14 +344,19 @@ def _make_group(
     largest = max(file_sets, key=lambda file_set: (file_set.file_count, file_set.first_path))
     folders, stem, extension = path_levels(largest.first_path)
     earlier = predecessors or Predecessors()
-    is_pattern = rule == "pattern"
+    if rule == "pattern":
+        name = name_of(largest.first_path) or None
+    else:
+        # Without the suffix that distinguishes two formats.
+        folder, _, last = dataset.rpartition("/")
+        name = strip_extensions(folder.rpartition("/")[2] if last.startswith("*.") else last)
     find_location = joined_location if rule == "similar" else location_of
     return DatasetGroup(
         dataset=dataset,
         location=find_location(file_sets, root),
         file_sets=file_sets,
         key=key,
-        name=(name_of(largest.first_path) or None) if is_pattern else _name_of_path(dataset),
+        name=name,
         names=(
             *(level.template.text for level in folders[root_depth(root, largest.first_path) :]),
             stem.text,

@@ -158,11 +158,11 @@ class _HintPattern(NamedTuple):
         base = self.base
         if self.folder is not None and self.name is not None:
             return "/".join([base, *self.folder, self.name]), "/".join([base, *self.folder])
-        location = [_fill_in_values(name, match) for name in self.names]
+        location = [re.sub(r"\{(\w+)\}", lambda key: match[key[1]], name) for name in self.names]
         dataset = list(filter(None, map(_without_stars, location)))
         values = list(match.groupdict().values())
         if self.name is not None:
-            # The dataset is in the folder before the first wildcard, whichever root is scanned.
+            # The folder before the first wildcard contains the dataset, for every scanned root.
             # Every value of a key is a separate dataset, below the name.
             fixed = list(takewhile(lambda name: not _WILDCARD.search(name), self.names))
             folder = fixed[:-1] if fixed == list(self.names) else fixed
@@ -217,10 +217,6 @@ def _regex_tokens(name: str, seen_keys: set[str]) -> Iterator[str]:
             yield "[^/]*"
         else:
             yield "[^/]" if token[0] == "?" else re.escape(token[0])
-
-
-def _fill_in_values(name: str, match: re.Match[str]) -> str:
-    return re.sub(r"\{(\w+)\}", lambda key: match[key[1]], name)
 
 
 def _without_stars(name: str) -> str:

@@ -259,7 +259,11 @@ def complete_types(schemas: Sequence[Schema], last_schema: Schema | None) -> lis
     doubles that pandas wrote may be integers with missing values. Neither is a change of the schema
     if other files or the last schema have a certain type.
     """
-    if not any(_is_uncertain(field) for schema in schemas for field in schema.fields):
+    if not any(
+        NULL.text in field.type.text or MAYBE_INTEGERS in field.tags
+        for schema in schemas
+        for field in schema.fields
+    ):
         return list(schemas)
     certain: dict[str, DataType] = {}
     for schema in schemas if last_schema is None else (last_schema, *schemas):
@@ -279,10 +283,6 @@ def complete_types(schemas: Sequence[Schema], last_schema: Schema | None) -> lis
         Schema(fields=tuple(_complete_field(field, certain, uncertain) for field in schema.fields))
         for schema in schemas
     ]
-
-
-def _is_uncertain(field: Field) -> bool:
-    return NULL.text in field.type.text or MAYBE_INTEGERS in field.tags
 
 
 def _complete_field(
@@ -312,21 +312,16 @@ def fill_null_types(type: DataType, other: DataType) -> DataType:
             if value is not type.value:
                 return Map(type.key, value, value_nullable=type.value_nullable)
         case Struct(), Struct():
-            return _fill_struct(type, other)
+            other_types = {member.name: member.type for member in other.members}
+            members = [
+                (member, fill_null_types(member.type, other_types.get(member.name, NULL)))
+                for member in type.members
+            ]
+            if any(new is not member.type for member, new in members):
+                return Struct(
+                    Member(member.name, new, nullable=member.nullable) for member, new in members
+                )
     return type
-
-
-def _fill_struct(type: Struct, other: Struct) -> Struct:
-    other_types = {member.name: member.type for member in other.members}
-    types = [
-        fill_null_types(member.type, other_types.get(member.name, NULL)) for member in type.members
-    ]
-    if all(new is member.type for new, member in zip(types, type.members, strict=True)):
-        return type
-    return Struct(
-        Member(member.name, new, nullable=member.nullable)
-        for new, member in zip(types, type.members, strict=True)
-    )
 
 
 _ALL_BITS: Final = 2**64 - 1
@@ -488,18 +483,8 @@ def _differences(drifted: Schema, current: Schema) -> Iterable[str]:
             yield f"{drifted_field} instead of {current_fields.get(name, 'nothing')}"
 
 
-def _keep_wider_types(schema: Schema, last_schema: Schema) -> Schema:
-    last_types = {field.name: field.type for field in last_schema.fields}
-    return Schema(
-        fields=tuple(
-            Field(name=field.name, type=_wider_type(field.type, last_types.get(field.name, NULL)))
-            for field in schema.fields
-        )
-    )
-
-
 def _wider_type(type: DataType, last_type: DataType) -> DataType:
-    """Return the last type if it includes all values of the current type, or else the latter."""
+    """The last type if it includes all values of the current type; otherwise the current type."""
     match type, last_type:
         case Struct(), Struct():
             last_types = {member.name: member.type for member in last_type.members}
@@ -530,7 +515,12 @@ def _choose_inferred(
     """
     schema = _merge_inferred(schemas[file_set.schema_fingerprint] for file_set in ordered)
     if last_schema is not None:
-        schema = _keep_wider_types(schema, last_schema)
+        last_types = {field.name: field.type for field in last_schema.fields}
+        fields = (
+            Field(name=field.name, type=_wider_type(field.type, last_types.get(field.name, NULL)))
+            for field in schema.fields
+        )
+        schema = Schema(fields=tuple(fields))
     scans_missing = 0
     if memory is not None and last_schema is not None and format in _SPARSE_FORMATS:
         merged = _merge_inferred((last_schema, schema))

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import msgspec
 from pyspark.sql import SparkSession
 
-from lumos.discovery.grouping.datasets import DatasetGroup, GroupingResult, group_files
+from lumos.discovery.grouping.datasets import DatasetGroup, group_files
 from lumos.discovery.grouping.state import GroupingState
 from lumos.discovery.grouping.suggestions import suggest_joins
 from lumos.discovery.lake.dataset_schema import (
@@ -82,7 +82,7 @@ from lumos.storage.table_roots import outermost_roots
 NOT_LISTED_YET: Final = "not_listed_yet"
 # If more datasets than this are missing, a delayed listing is not the cause.
 _MAX_NOT_LISTED: Final = 50
-# With more parts, and few files in each, reading them takes longer than writing them anew.
+# Reading more parts than this, with few files in each, takes longer than writing them again.
 _MAX_SMALL_PARTS: Final = 256
 _log = logging.getLogger(__name__)
 
@@ -388,6 +388,7 @@ class _Scan:
         # Including the schemas of sidecars, which may become data later without being read again.
         present = {file_set.schema_fingerprint for file_set in file_sets}
         roots = {*(each.root for each in tables), *kept_tables}
+        load_memories = self._load_memories or (lambda _paths: {})
         grouping = group_files(
             file_sets,
             schemas,
@@ -396,14 +397,27 @@ class _Scan:
             tables=roots,
             joins_similar=job.selection.join_similar,
             was_listed=ListedFiles(last_manifest.parts, job.state_access).has,
-            recorded_formats=self._recorded_formats,
+            recorded_formats=lambda paths: {
+                path: each.format for path, each in load_memories(paths).items()
+            },
         )
         merged = self._merge_schemas(grouping.groups, schemas)
         problems = ProblemList(MAX_LISTED_IN_TOTAL)
         for each in results:
             problems.join(each.listing_problems)
         of_tables = (problem for each in tables for problem in each.problems)
-        for problem in (*remarks, *_report_taken_names(grouping), *of_tables):
+        taken_names = (
+            Problem(
+                path=each.location,
+                code="name_taken",
+                reason=f"A hint gives this dataset the path {each.requested_path}, which another "
+                f"dataset has. It is recorded as {each.dataset}. Give the hint another name.",
+                remark=True,
+            )
+            for each in grouping.groups
+            if each.requested_path is not None
+        )
+        for problem in (*remarks, *taken_names, *of_tables):
             problems.add(problem)
         for each in results:
             problems.join(each.summary.all_problems)
@@ -434,11 +448,6 @@ class _Scan:
             unscanned=tuple(sorted(kept_tables)),
         )
         return discovery, manifest
-
-    def _recorded_formats(self, paths: Collection[str]) -> dict[str, str | None]:
-        if self._load_memories is None:
-            return {}
-        return {path: each.format for path, each in self._load_memories(paths).items()}
 
     def _merge_schemas(
         self, groups: Collection[DatasetGroup], schemas: SchemaPool
@@ -596,17 +605,6 @@ def _memory_for(
         return earlier
     formats = {file_set.format for file_set in group.file_sets}
     return stored.memory if stored.format in formats else None
-
-
-def _report_taken_names(grouping: GroupingResult) -> Iterator[Problem]:
-    """Report hints that give a dataset the path of another dataset."""
-    for each in grouping.groups:
-        if each.requested_path is not None:
-            reason = (
-                f"A hint gives this dataset the path {each.requested_path}, which another dataset "
-                f"has. It is recorded as {each.dataset}. Give the hint another name."
-            )
-            yield Problem(path=each.location, code="name_taken", reason=reason, remark=True)
 
 
 def _without_owned(grouping: GroupingState, owned_paths: frozenset[str]) -> GroupingState:

@@ -114,7 +114,7 @@ def _parse_protobuf(registered: RegisteredSchema, references: ResolvedReferences
         raise SubjectNotReadable("missing_dependency", str(problem)) from None
     if not messages:
         raise ValueError("it has no message")
-    # Serializers write the first message of the file, unless they are told otherwise.
+    # By default, serializers write the first message of the file.
     return ParsedSchema(registered, messages[0].schema)
 
 

@@ -38,7 +38,7 @@ def subjects_by_topic(
                 found[owner].append(TopicSubject(subject, "value", record))
     for topic, entries in found.items():
         if any(each.part == "value" and each.record is None for each in entries):
-            # Serializers of one topic use one strategy. Other subjects merely begin alike.
+            # All serializers of a topic use one strategy, so other subjects only begin like it.
             found[topic] = [each for each in entries if each.record is None]
     return found
 

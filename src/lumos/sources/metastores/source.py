@@ -48,7 +48,7 @@ class MetastoreClient(ABC):
     def entries(
         self, database: str, is_selected: Callable[[str], bool], report_progress: ReadProgress
     ) -> Iterator["MetastoreEntry | Problem"]:
-        """The selected tables and views of a database, without those dropped meanwhile.
+        """The selected tables and views of a database, without those dropped during the scan.
 
         Raises UnreadableEntry or SourceNotUsable.
         """
@@ -123,7 +123,7 @@ class SelectedTables(MetastoreSource):
                                 self._register(client, database, entry, register, problems)
                             )
                 except UnreadableEntry as unreadable:
-                    # A database that was dropped meanwhile has no tables.
+                    # A database that was dropped during the scan has no tables.
                     if unreadable.code != "gone":
                         problems.append(unreadable.problem(path_of(*database.split("."))))
         return Discovery(datasets=tuple(_with_distinct_identities(found)), problems=tuple(problems))

@@ -75,7 +75,9 @@ def merge_with_known(observed: Schema, known: Schema, *, whole: bool) -> Schema:
     new_fields = [field for name, field in fields.items() if name not in before]
     if whole:
         known_fields = [
-            _with_known_order(fields[name], old) for name, old in before.items() if name in fields
+            msgspec.structs.replace(fields[name], type=_order_members(fields[name].type, old.type))
+            for name, old in before.items()
+            if name in fields
         ]
         return Schema(fields=(*known_fields, *new_fields))
     return Schema(fields=tuple(_merge_sample(before.values(), fields, new_fields)))
@@ -195,17 +197,14 @@ def _presence(count: int, total: int) -> dict[str, str]:
 def _rules(declared: Mapping[str, Any], *, enforced: bool) -> ValidatorRules:
     properties = declared.get("properties")
     required = declared.get("required")
+    if not isinstance(properties, Mapping):
+        properties = {}
     return ValidatorRules(
-        {name: rule for name, rule in _items(properties) if isinstance(rule, Mapping)},
+        {name: rule for name, rule in properties.items() if isinstance(rule, Mapping)},
         frozenset(str(name) for name in required)
         if enforced and isinstance(required, list)
         else frozenset(),
     )
-
-
-def _items(value: object) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, Mapping):
-        yield from value.items()
 
 
 def _with_declaration(name: str, field: Field | None, declared: Mapping[str, Any]) -> Field:
@@ -262,10 +261,6 @@ def _declared_names(declared: Mapping[str, Any]) -> set[str]:
     names = declared_types if isinstance(declared_types, list) else [declared_types]
     aliases = {"boolean": "bool", "integer": "long"}
     return {aliases.get(name, name) for name in names if isinstance(name, str)}
-
-
-def _with_known_order(new: Field, old: Field) -> Field:
-    return msgspec.structs.replace(new, type=_order_members(new.type, old.type))
 
 
 def _order_members(new: DataType, old: DataType) -> DataType:

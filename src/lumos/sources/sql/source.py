@@ -36,7 +36,7 @@ from lumos.sources.sql.types import sqlglot_dialect, type_of_text
 
 # Databases that are files of this machine.
 _FILE_DIALECTS: Final = ("sqlite", "duckdb")
-# Dialects of which SQLAlchemy cannot read the catalog.
+# SQLAlchemy cannot read the catalogs of these dialects.
 _INFORMATION_SCHEMA_DIALECTS: Final = ("duckdb",)
 # Keywords, and texts that may contain the same letters: quoted names, literals and comments.
 _TOKEN: Final = re.compile(

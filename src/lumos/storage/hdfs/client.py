@@ -139,7 +139,7 @@ class WebHdfs:
             if self._size(path) is None and self._size(target) == size:
                 return True
             raise
-        if not _is_false(response):
+        if b'"boolean":false' not in response.body.replace(b" ", b""):
             return True
         if self._size(path) is not None:
             return False
@@ -275,10 +275,6 @@ def _with_decomposed_path(location: str, path: str) -> str:
         return location
     encoded_path = quote(f"{redirect.removesuffix(normalized)}{path}", safe="/-._~")
     return urlunsplit(parts._replace(path=encoded_path))
-
-
-def _is_false(response: HttpResponse) -> bool:
-    return b'"boolean":false' in response.body.replace(b" ", b"")
 
 
 def _statuses(document: Any) -> list[HdfsStatus]:

@@ -219,7 +219,8 @@ def _page(body: bytes) -> ObjectPage:
         ObjectEntry(
             decode(node.findtext(f"{namespace}Key", "")),
             int(node.findtext(f"{namespace}Size", "0")),
-            _microseconds(node.findtext(f"{namespace}LastModified", "")),
+            (datetime.fromisoformat(node.findtext(f"{namespace}LastModified", "")) - _EPOCH)
+            // timedelta(microseconds=1),
             plain_etag(node.findtext(f"{namespace}ETag", "")),
             node.findtext(f"{namespace}StorageClass", "").lower(),
         )
@@ -232,10 +233,6 @@ def _page(body: bytes) -> ObjectPage:
     is_truncated = root.findtext(f"{namespace}IsTruncated") == "true"
     token = root.findtext(f"{namespace}NextContinuationToken", "") if is_truncated else ""
     return ObjectPage(entries, folders, token)
-
-
-def _microseconds(text: str) -> int:
-    return (datetime.fromisoformat(text) - _EPOCH) // timedelta(microseconds=1)
 
 
 class S3Storage(ObjectStorage[S3Bucket]):

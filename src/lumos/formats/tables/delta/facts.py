@@ -11,7 +11,7 @@ import msgspec
 from lumos.formats.columns import with_distinct_names
 from lumos.formats.interface import Remark
 from lumos.formats.tables.delta.log import CorruptDeltaLog, DeltaMetadata, DeltaProtocol
-from lumos.formats.tables.delta.state import DeltaMemory, LiveTotals, files_in_buckets, totals
+from lumos.formats.tables.delta.state import DeltaMemory, files_in_buckets, totals
 from lumos.formats.tables.interface import (
     LiveFile,
     TableFacts,
@@ -179,6 +179,8 @@ def table_facts(memory: DeltaMemory, remarks: Iterable[Remark]) -> TableFacts:
     schema = delta_schema(metadata)
     features = table_features(memory.protocol, metadata.settings)
     live = totals(memory.live)
+    identity = repr((metadata.id, memory.version, memory.at, live.files, live.size))
+    content = hashlib.blake2b(identity.encode("utf-8", "surrogatepass"), digest_size=16)
     return TableFacts(
         kind="delta",
         version=str(memory.version),
@@ -196,7 +198,7 @@ def table_facts(memory: DeltaMemory, remarks: Iterable[Remark]) -> TableFacts:
         features=features,
         remarks=(*remarks, *remarks_on_features(features), *_remarks_on_history(memory)),
         claims=live.outside,
-        content=_content(memory, live),
+        content=content.hexdigest(),
     )
 
 
@@ -282,13 +284,6 @@ def _time(microseconds: int) -> datetime:
         return _EPOCH + timedelta(microseconds=microseconds)
     except OverflowError:
         return _EPOCH
-
-
-def _content(memory: DeltaMemory, live: LiveTotals) -> str:
-    digest = hashlib.blake2b(digest_size=16)
-    identity = (memory.metadata.id, memory.version, memory.at, live.files, live.size)
-    digest.update(repr(identity).encode("utf-8", "surrogatepass"))
-    return digest.hexdigest()
 
 
 def live_files(memory: DeltaMemory) -> Iterator[LiveFile]:

@@ -194,14 +194,12 @@ def _lines(text: str) -> list[str]:
 
 
 def _unescape(text: str) -> str:
-    return _ESCAPE.sub(_unescape_match, text) if "\\" in text else text
-
-
-def _unescape_match(match: re.Match[str]) -> str:
-    escaped = match[1]
-    if len(escaped) == 5:
-        return chr(int(escaped[1:], 16))
-    return _LETTERS.get(escaped, escaped)
+    return _ESCAPE.sub(
+        lambda match: (
+            chr(int(match[1][1:], 16)) if len(match[1]) == 5 else _LETTERS.get(match[1], match[1])
+        ),
+        text,
+    )
 
 
 def _saved_at(text: str) -> datetime | None:
