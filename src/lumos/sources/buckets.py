@@ -42,9 +42,7 @@ class BucketSource(LakeSource, Generic[Settings, AnyBucket]):
     grant: ClassVar[str]
     steps: ClassVar[Mapping[str, str]]
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self.instance = settings.instance
+    _settings: Settings
 
     @abstractmethod
     def _storage(self) -> ObjectStorage[AnyBucket]:

@@ -19,9 +19,7 @@ class PathNotFound(MisuseError):
 class FileSource(LakeSource):
     kind: ClassVar[str] = "file"
 
-    def __init__(self, settings: FileSettings) -> None:
-        self._settings = settings
-        self.instance = settings.instance
+    _settings: FileSettings
 
     def roots(self) -> tuple[FileSelection, ...]:
         settings = self._settings

@@ -32,9 +32,7 @@ class HdfsSource(LakeSource):
 
     kind: ClassVar[str] = "hdfs"
 
-    def __init__(self, settings: HdfsSettings) -> None:
-        self._settings = settings
-        self.instance = settings.instance
+    _settings: HdfsSettings
 
     def roots(self) -> tuple[FileSelection, ...]:
         """The roots to scan; roots with problems are logged unless all have problems."""

@@ -55,9 +55,10 @@ class Source(ABC):
     # Distinguishes accounts or endpoints of the same kind.
     instance: str = ""
 
-    @abstractmethod
     def __init__(self, settings: Any) -> None:
         """Take the section of the source, without reading anything."""
+        self._settings = settings
+        self.instance = settings.instance
 
     @property
     def identity(self) -> str:

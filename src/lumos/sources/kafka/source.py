@@ -85,9 +85,7 @@ class _TopicSchema(NamedTuple):
 class KafkaSource(IncrementalSource):
     kind: ClassVar[str] = "kafka"
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self.instance = settings.instance
+    _settings: Settings
 
     @property
     def address(self) -> str:

@@ -77,9 +77,10 @@ class SelectedTables(MetastoreSource):
     # What users call the server, for messages.
     label: str
 
+    _settings: MetastoreSettings
+
     def __init__(self, settings: Any) -> None:
-        self._settings: MetastoreSettings = settings
-        self.instance = settings.instance
+        super().__init__(settings)
         self._selection = TableSelection(settings.databases, settings.tables, (), settings.exclude)
 
     @abstractmethod

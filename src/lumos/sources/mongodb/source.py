@@ -46,9 +46,7 @@ _WILDCARDS: Final = frozenset("*?[")
 class MongodbSource(SampledSource):
     kind: ClassVar[str] = "mongodb"
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self.instance = settings.instance
+    _settings: Settings
 
     @cached_property
     def _access(self) -> MongoAccess:

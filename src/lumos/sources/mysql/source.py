@@ -41,9 +41,10 @@ _QUERIES: Final = ("SELECT", "WITH", "INSERT", "REPLACE", "UPDATE", "DELETE")
 class MysqlSource(TableSource, QueryLogSource):
     kind: ClassVar[str] = "mysql"
 
+    _settings: Settings
+
     def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self.instance = settings.instance
+        super().__init__(settings)
         self._connector = MysqlConnector(settings)
 
     @property

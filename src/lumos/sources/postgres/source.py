@@ -56,9 +56,10 @@ _REASONS: Final = {
 class PostgresSource(TableSource):
     kind: ClassVar[str] = "postgres"
 
+    _settings: Settings
+
     def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self.instance = settings.instance
+        super().__init__(settings)
         self._connector = PostgresConnector(settings)
         self._selection = TableSelection(
             settings.schemas, settings.tables, settings.watched, settings.exclude

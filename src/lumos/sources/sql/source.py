@@ -50,9 +50,10 @@ _CREATE: Final = re.compile(r"\s*CREATE\b", re.IGNORECASE)
 class SqlSource(TableSource):
     kind: ClassVar[str] = "sql"
 
+    _settings: Settings
+
     def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self.instance = settings.instance
+        super().__init__(settings)
         scheme = settings.connection_string.reveal().partition(":")[0]
         # The platform in URNs is the product, since catalogs distinguish them.
         self.kind = settings.platform or scheme.partition("+")[0]  # type: ignore[misc]
