@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
 from lumos.annotations.attribution import (
     drop_uncontested_source_annotations,
@@ -265,7 +265,7 @@ def schema_steps(
         # The log does not list this change of the schema (such as a change of partition columns).
         # It was made with the table's last commit, or with one that wrote no data.
         at = table.at if table.at > recorded.at else _UNKNOWN_TIME
-        last = msgspec.structs.replace(last, at=at, exact_time=False)
+        last = replace(last, at=at, exact_time=False)
     if recorded is None:
         if last is None:
             last = PastSchema(schema=current, at=table.at, version=table.version, exact_time=False)

@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from lumos.annotations.attribution import (
     adopt_imported,
@@ -70,7 +71,7 @@ class RecordingOutcome(msgspec.Struct, frozen=True, kw_only=True):
         """The outcome with its events replaced by the stored ones, which are given by id."""
         if self.event is None:
             return self
-        return msgspec.structs.replace(
+        return replace(
             self,
             event=events.get(self.event.event_id, self.event),
             earlier=tuple(events.get(each.event_id, each) for each in self.earlier),
@@ -130,8 +131,8 @@ class DatasetRecorder:
         if statistics is None or not statistics.columns:
             return outcome
         labels = self._governance.get(outcome.dataset.urn, outcome.dataset.governance)
-        dataset = msgspec.structs.replace(outcome.dataset, governance=labels)
-        return msgspec.structs.replace(outcome, dataset=dataset)
+        dataset = replace(outcome.dataset, governance=labels)
+        return replace(outcome, dataset=dataset)
 
     def _record_batch(
         self, datasets: Sequence[tuple[Urn, FoundDataset]], known: Mapping[str, KnownDataset]
@@ -220,7 +221,7 @@ class DatasetRecorder:
         name = dataset_name(found, Urn.parse(urn))
         if known is not None and known.name != name:
             # An earlier version of Lumos used another name, such as one with the extension.
-            known = msgspec.structs.replace(known, name=name)
+            known = replace(known, name=name)
             transaction.save(known)
         if known is not None:
             annotations = transaction.annotations.get(urn)
@@ -258,7 +259,7 @@ class DatasetRecorder:
         """Record that a dataset is deleted; its history is kept."""
         cloud_version = CloudVersion.parse(known.cloud_version).next(prefix=self._prefix)
         location = self.locations.get(known.urn)
-        deleted = msgspec.structs.replace(
+        deleted = replace(
             known, state="missing", cloud_version=str(cloud_version), updated_at=self._at
         )
         transaction.save(deleted)
@@ -329,12 +330,12 @@ class DatasetRecorder:
             metadata = SourceMetadata()
         inherited = InheritedAnnotations()
         if (origin := succession.split_origin(transaction, found, known)) is None:
-            found = msgspec.structs.replace(found, split_from=None)
+            found = replace(found, split_from=None)
         elif known is None or known.urn != origin.urn:
             inherited = succession.inherit(transaction, origin, found, urn)
         annotations = inherited.annotations
         if not claimed_keys(annotations):
-            reported = msgspec.structs.replace(found, source_metadata=metadata)
+            reported = replace(found, source_metadata=metadata)
             annotations = self._refresh_annotations(transaction, stored, reported, known, urn)
         last_metadata = None
         if metadata is not None and known is not None:
@@ -352,7 +353,7 @@ class DatasetRecorder:
         observed = _to_observed(found)
         if found.table is not None and last_metadata is not None:
             is_same = is_same_metadata(last_metadata, found, metadata or SourceMetadata())
-            observed = msgspec.structs.replace(observed, has_new_source_metadata=not is_same)
+            observed = replace(observed, has_new_source_metadata=not is_same)
         decision = decide_event(
             observed, self._recorded_dataset(transaction, past.known), prefix=self._prefix
         )
@@ -367,7 +368,7 @@ class DatasetRecorder:
                 transaction.save_aspects(str(urn), inherited.aspects, writer=_WRITER, at=self._at)
             *earlier, last = (*past.steps, *renames) or (None,)
             outcome = unchanged_dataset(found, urn, past.known)
-            return msgspec.structs.replace(outcome, event=last, earlier=tuple(earlier))
+            return replace(outcome, event=last, earlier=tuple(earlier))
         if known is None or known.state != "live":
             transaction.drop_alias(str(urn))
         if self._is_untracked(decision, past.known):
@@ -430,12 +431,8 @@ class DatasetRecorder:
         created = None
         steps: list[ChangeEvent] = []
         for step in history.steps:
-            dataset = _with_field_annotations(
-                msgspec.structs.replace(found, schema=step.schema), annotations
-            )
-            dataset = msgspec.structs.replace(
-                dataset, content=event_id(step.version, step.schema.full)
-            )
+            dataset = _with_field_annotations(replace(found, schema=step.schema), annotations)
+            dataset = replace(dataset, content=event_id(step.version, step.schema.full))
             observed = _to_observed(dataset)
             decision = decide_event(
                 observed, self._recorded_dataset(transaction, known), prefix=self._prefix
@@ -452,7 +449,7 @@ class DatasetRecorder:
             known = transaction.known(str(urn))
         if history.current is None:
             return _RecordedPast(known, None, created, tuple(steps))
-        current = msgspec.structs.replace(history.current, version=table.version)
+        current = replace(history.current, version=table.version)
         time = clock.time_of(current, is_creation=known is None)
         return _RecordedPast(known, time, created, tuple(steps))
 
@@ -529,7 +526,7 @@ class DatasetRecorder:
         )
         if known is not None and self._is_untracked(decision, known):
             versions = {name: getattr(known, name) for name in ("cloud_version", "schema_version")}
-            transaction.save(msgspec.structs.replace(record, **versions))
+            transaction.save(replace(record, **versions))
             return None
         event = ChangeEvent(
             event_id=event_id(
@@ -640,7 +637,7 @@ def _with_field_annotations(
     """A found dataset with the effective annotations of its fields."""
     if not any(key.path for reported in annotations.values() for key in reported):
         return found
-    return msgspec.structs.replace(
+    return replace(
         found,
         schema=annotate_scanned_schema(
             found.schema,
@@ -659,7 +656,7 @@ def unchanged_dataset(found: FoundDataset, urn: Urn, known: KnownDataset) -> Rec
 
 def _with_versions(dataset: Dataset, cloud_version: str, schema_version: str) -> Dataset:
     versioning = Versioning(cloud_version=cloud_version, schema_version=schema_version)
-    return msgspec.structs.replace(dataset, versioning=versioning)
+    return replace(dataset, versioning=versioning)
 
 
 def dataset_of(found: FoundDataset, urn: Urn, **inherited: Any) -> Dataset:

@@ -7,7 +7,7 @@ from itertools import chain
 from shlex import quote
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
 from lumos.config import Settings
 from lumos.config.sources import FileStoreSettings
@@ -83,7 +83,7 @@ def _explain_dataset(
     path = folder.rpartition("/")[0] if wildcard else folder
     report = _explain_path(settings, path, store, state)
     datasets = tuple(each for each in report.datasets if each.urn == dataset.urn)
-    return msgspec.structs.replace(
+    return replace(
         report, path=location.uri, datasets=datasets or report.datasets, others=(), suggestions=()
     )
 
@@ -117,11 +117,9 @@ def _explain_path(settings: Settings, path: str, store: Store | None, state: str
     report = _report_files(location, root, explained, urn_of)
     if report.kind == "folder":
         suggestions = contents.suggestions({each.group.dataset for each in explained if each.group})
-        report = msgspec.structs.replace(
-            report, suggestions=suggestions_with_urns(suggestions, urn_of)
-        )
+        report = replace(report, suggestions=suggestions_with_urns(suggestions, urn_of))
     tables = tuple(_explain_table(each, urn_of) for each in contents.tables.below(location))
-    return msgspec.structs.replace(report, datasets=(*report.datasets, *tables))
+    return replace(report, datasets=(*report.datasets, *tables))
 
 
 def _find_root(settings: Settings, path: str, scans: Iterable[FinishedScan]) -> _ExplainedRoot:
@@ -205,9 +203,9 @@ def _report_files(
             FileCount(verdict=verdict, reason=reason, files=count)
             for (verdict, reason), count in counts.most_common(_MAX_REASONS)
         )
-        return msgspec.structs.replace(report, others=others)
+        return replace(report, others=others)
     (file,) = explained
-    return msgspec.structs.replace(
+    return replace(
         report,
         kind="file",
         verdict=file.verdict,
@@ -247,7 +245,7 @@ def _report_table(
         datasets=tuple(
             _explain_table(table, urn_of)
             if path == table.root and table.facts is not None
-            else msgspec.structs.replace(_explain_table(table, urn_of), files_here=role.files_here)
+            else replace(_explain_table(table, urn_of), files_here=role.files_here)
             for table, role in owners
         ),
         others=others if is_folder and not owners else (),

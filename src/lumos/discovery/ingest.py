@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from time import monotonic
 from typing import Protocol
 
-import msgspec
+from msgspec.structs import replace
 
 from lumos.catalogs.auto_publisher import AutoPublisher
 from lumos.config import Settings
@@ -144,7 +144,7 @@ def ingest(
     if profiler is not None:
         report = profiler.completed(report, progress)
     if publisher is not None:
-        report = msgspec.structs.replace(report, catalog=publisher.publish(progress))
+        report = replace(report, catalog=publisher.publish(progress))
     if sender is not None:
         sender.wake()
     return report

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
 from lumos.config import Settings
 from lumos.discovery.dataset_recorder import DatasetRecorder, RecordingOutcome, unchanged_dataset
@@ -109,14 +109,14 @@ class ScanRecorder:
         if isinstance(source, LakeSource):
             identities = self._identify({each.path for each in discovery.datasets}, known)
             remarks = [each.remark for each in identities.values() if each.remark is not None]
-            discovery = msgspec.structs.replace(discovery, problems=(*remarks, *discovery.problems))
+            discovery = replace(discovery, problems=(*remarks, *discovery.problems))
             outcomes = [
                 unchanged_dataset(each, urn, containing)
                 for urn, each in found
                 if (containing := identities[each.path].containing) is not None
             ]
             found = [
-                (identity.urn, msgspec.structs.replace(each, path=identity.path))
+                (identity.urn, replace(each, path=identity.path))
                 for _, each in found
                 if (identity := identities[each.path]).containing is None
             ]
@@ -225,7 +225,7 @@ class ScanRecorder:
         return [
             (
                 urn,
-                msgspec.structs.replace(each, merged_from=(*each.merged_from, *parts[each.path])),
+                replace(each, merged_from=(*each.merged_from, *parts[each.path])),
             )
             if each.path in parts
             else (urn, each)
@@ -305,7 +305,7 @@ def suggestions_with_urns(
 ) -> tuple[Suggestion, ...]:
     """The suggestions with URNs instead of paths."""
     return tuple(
-        msgspec.structs.replace(each, datasets=tuple(str(urn_of(path)) for path in each.datasets))
+        replace(each, datasets=tuple(str(urn_of(path)) for path in each.datasets))
         for each in suggestions
     )
 
@@ -332,7 +332,7 @@ def match_renamed_tables(
         and each.urn not in present
     }
     return [
-        (urn, msgspec.structs.replace(each, renamed_from=earlier[each.location.identity]))
+        (urn, replace(each, renamed_from=earlier[each.location.identity]))
         if str(urn) not in known and each.location.identity in earlier
         else (urn, each)
         for urn, each in found

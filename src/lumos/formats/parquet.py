@@ -14,9 +14,9 @@ from functools import cache, cached_property, lru_cache
 from math import isfinite
 from typing import ClassVar, Final, NamedTuple, TypeAlias
 
-import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
+from msgspec.structs import replace
 
 from lumos.formats.columns import (
     BoundKind,
@@ -470,9 +470,7 @@ class _SchemaPrefix:
         )
         if names not in self._marked:
             fields = (
-                msgspec.structs.replace(field, tags=(*field.tags, MAYBE_INTEGERS))
-                if field.name in names
-                else field
+                replace(field, tags=(*field.tags, MAYBE_INTEGERS)) if field.name in names else field
                 for field in self.known.schema.fields
             )
             self._marked[names] = KnownSchema(Schema(fields=tuple(fields)))

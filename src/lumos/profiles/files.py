@@ -6,7 +6,7 @@ from functools import partial
 from itertools import chain
 from typing import Final, NamedTuple, Protocol
 
-import msgspec
+from msgspec.structs import replace
 
 from lumos.config import Settings
 from lumos.config.sources import FileStoreSettings
@@ -227,7 +227,7 @@ def _files(
             for name, text in live.partition
         }
         deletes = tuple(
-            msgspec.structs.replace(each, path=each.path and absolute(each.path, root))
+            replace(each, path=each.path and absolute(each.path, root))
             for each in live.deletes
             if each.kind != "equality"
         )

@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import msgspec
 import numpy as np
 import pyarrow as pa
+from msgspec.structs import replace
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -370,8 +371,7 @@ def _resolve_paths(task: FileTask, roots: tuple[str, ...]) -> FileTask:
     return task._replace(
         path=resolve(task.path),
         deletes=tuple(
-            msgspec.structs.replace(each, path=each.path and resolve(each.path))
-            for each in task.deletes
+            replace(each, path=each.path and resolve(each.path)) for each in task.deletes
         ),
         logs=tuple(map(resolve, task.logs)),
     )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-import msgspec
+from msgspec.structs import replace
 
 from lumos.model.dataset import ColumnProfile, Profile, Quality
 from lumos.model.discovery import Problem
@@ -205,16 +205,16 @@ def add_columns(before: Profile | None, profile: Profile) -> Profile:
     facts = [(each.rows, each.files, each.unread, each.sampled) for each in (before, profile)]
     if facts[0] != facts[1] or profile.sampled is not None:
         return profile
-    return msgspec.structs.replace(profile, columns={**before.columns, **profile.columns})
+    return replace(profile, columns={**before.columns, **profile.columns})
 
 
 def with_profile(
     before: Quality | None, profile: Profile, *, completeness: float | None
 ) -> Quality:
     """Set the profile of a quality; keep the results of other validators."""
-    others = None if before is None else msgspec.structs.replace(before, profile=None)
+    others = None if before is None else replace(before, profile=None)
     if before is not None and before.validator != VALIDATOR and others != Quality():
-        return msgspec.structs.replace(before, profile=profile)
+        return replace(before, profile=profile)
     return Quality(
         measured_at=profile.measured_at,
         validator=VALIDATOR,

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from time import monotonic
 from typing import Final
 
-import msgspec
+from msgspec.structs import replace
 
 from lumos.config import Settings
 from lumos.discovery.reports import IngestReport, Measurement
@@ -130,7 +130,7 @@ class Profiles:
                     seconds=report.seconds,
                 )
             )
-        return msgspec.structs.replace(scanned, measured=tuple(measured), problems=tuple(problems))
+        return replace(scanned, measured=tuple(measured), problems=tuple(problems))
 
     def _completely_profiled(self, urns: Collection[str]) -> set[str]:
         """The given datasets that have a profile of all files and columns."""

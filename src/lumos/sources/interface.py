@@ -6,7 +6,7 @@ from contextlib import closing
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 from urllib.parse import unquote
 
-import msgspec
+from msgspec.structs import replace
 
 from lumos.config.sources import DatasetHint, FileStoreSettings
 from lumos.errors import MisuseError
@@ -204,7 +204,7 @@ class SampledSource(TableSource):
         """All datasets; fields that are missing from a sample are kept."""
         tasks = self.sample_tasks()
         found = self.build_discovery(run_tasks(tasks.pieces, self.sample_reader()), known)
-        return msgspec.structs.replace(found, problems=(*tasks.problems, *found.problems))
+        return replace(found, problems=(*tasks.problems, *found.problems))
 
     def read(self, report_progress: ReadProgress) -> Discovery:
         def run_here(pieces: list[bytes], reader: SampleReader) -> list[bytes]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
-import msgspec
+from msgspec.structs import replace
 
 from lumos.config.sources import S3SourceSettings as S3Settings
 from lumos.model.urn import Urn
@@ -46,7 +46,7 @@ class S3Source(BucketSource[S3Settings, S3Bucket]):
     def _access(self, storage: ObjectStorage[S3Bucket], bucket: S3Bucket) -> StorageAccess:
         # Use the actual region of the bucket.
         assert isinstance(storage, S3Storage)
-        return msgspec.structs.replace(storage.access, region=bucket.region)
+        return replace(storage.access, region=bucket.region)
 
     def _listing_command(self, bucket: str) -> str:
         return f"aws s3 ls s3://{bucket}/"

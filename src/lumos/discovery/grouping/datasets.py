@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import takewhile
 from typing import Final, NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
 from lumos.discovery.grouping.columns import (
     FieldsByFingerprint,
@@ -308,7 +308,7 @@ def _restore_earlier_paths(
     for old_path, keys in keys_of_missing.items():
         if len(keys) == 1:
             names.setdefault(keys.pop(), old_path)
-    return msgspec.structs.replace(before, names=names)
+    return replace(before, names=names)
 
 
 def _stored_paths(paths: Mapping[GroupKey, str], before: GroupingState) -> dict[str, str]:

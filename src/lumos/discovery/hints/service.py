@@ -7,7 +7,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Final, Literal, NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
 from lumos.config import Settings
 from lumos.config.hint_file import SCAN, HintFile, NotEditable, edit_hint_file
@@ -443,7 +443,7 @@ def _insert(opened: HintFile, request: HintRequest) -> ListedHint:
         relative = tuple(path.removeprefix(prefix) for path in request.hint.paths)
         # The YAML of a section may be an alias that other sections share, or not a mapping.
         with suppress(NotEditable):
-            return _append(opened, section, msgspec.structs.replace(request.hint, path=relative))
+            return _append(opened, section, replace(request.hint, path=relative))
     try:
         return _append(opened, SCAN, request.hint)
     except NotEditable as problem:

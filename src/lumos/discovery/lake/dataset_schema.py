@@ -7,6 +7,7 @@ from functools import reduce
 from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from lumos.discovery.grouping.datasets import DatasetGroup
 from lumos.discovery.grouping.patterns import DATE_KEYS, PLACEHOLDER, restore_braces
@@ -174,7 +175,7 @@ def choose_schema(present: Sequence[PresentShape], memory: ShapeMemory | None) -
                 first_seen=first_seen,
             )
         )
-    updated = msgspec.structs.replace(memory, first_seen=first_seen)
+    updated = replace(memory, first_seen=first_seen)
     return _choose_earlier_shape({each.shape: each for each in ordered}, updated)
 
 
@@ -182,7 +183,7 @@ def _choose_earlier_shape(present: Mapping[str, PresentShape], memory: ShapeMemo
     if memory.newest == _UNKNOWN_NEWEST:
         # All present shapes already existed when the current shape was recorded.
         newest = max(each.newest for each in present.values())
-        memory = msgspec.structs.replace(memory, newest=newest)
+        memory = replace(memory, newest=newest)
     current = present.get(memory.current)
     # Shapes that were written after the last known write of the current shape.
     later = [
@@ -202,17 +203,15 @@ def _choose_earlier_shape(present: Mapping[str, PresentShape], memory: ShapeMemo
 
 
 def _update_current(memory: ShapeMemory, current: PresentShape, *, has_others: bool) -> ShapeMemory:
-    updated = msgspec.structs.replace(
+    updated = replace(
         memory, newest=current.newest, full=current.full, candidate="", candidate_scans=0
     )
     if has_others:
         return _count_turn(updated)
     scans = memory.single_writer_scans + 1
     if scans >= _SCANS_TO_FORGET_ALTERNATION:
-        return msgspec.structs.replace(
-            updated, single_writer_scans=scans, turns=0, alternating=False
-        )
-    return msgspec.structs.replace(updated, single_writer_scans=scans)
+        return replace(updated, single_writer_scans=scans, turns=0, alternating=False)
+    return replace(updated, single_writer_scans=scans)
 
 
 def _count_candidate_scan(
@@ -229,11 +228,11 @@ def _count_candidate_scan(
         return SchemaChoice(memory=memory)
     needed = _SCANS_TO_RETURN_FROM_ALTERNATING if memory.alternating else _SCANS_TO_RETURN
     if scans < needed:
-        pending = msgspec.structs.replace(
+        pending = replace(
             memory, candidate=leader.shape, candidate_scans=scans, candidate_newest=leader.newest
         )
         return SchemaChoice(memory=pending)
-    reverted = msgspec.structs.replace(
+    reverted = replace(
         memory,
         current=leader.shape,
         full=leader.full,
@@ -247,7 +246,7 @@ def _count_candidate_scan(
 
 def _count_turn(memory: ShapeMemory) -> ShapeMemory:
     turns = memory.turns + 1
-    return msgspec.structs.replace(
+    return replace(
         memory, turns=turns, single_writer_scans=0, alternating=turns >= _TURNS_TO_ALTERNATE
     )
 
@@ -293,9 +292,9 @@ def _complete_field(
         certain_type = uncertain[field.name]
         type = certain_type if certain_type in SIGNED or certain_type == FLOAT64 else field.type
         tags = tuple(tag for tag in field.tags if tag != MAYBE_INTEGERS)
-        return msgspec.structs.replace(field, type=type, tags=tags)
+        return replace(field, type=type, tags=tags)
     type = fill_null_types(field.type, certain.get(field.name, NULL))
-    return field if type is field.type else msgspec.structs.replace(field, type=type)
+    return field if type is field.type else replace(field, type=type)
 
 
 def fill_null_types(type: DataType, other: DataType) -> DataType:

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 from pyspark.sql import SparkSession
 
 from lumos.discovery.grouping.datasets import DatasetGroup, group_files
@@ -150,7 +151,7 @@ def scan_lake(
         f"of their own. Scan {enclosing} or a folder above it instead.",
         remark=True,
     )
-    return msgspec.structs.replace(discovery, problems=(remark, *discovery.problems))
+    return replace(discovery, problems=(remark, *discovery.problems))
 
 
 class _TaskResult(NamedTuple):
@@ -355,8 +356,7 @@ class _Scan:
         if not outdated:
             return results
         tasks = [
-            msgspec.structs.replace(each.task, known_parts=[part.path for part in each.parts])
-            for each in outdated
+            replace(each.task, known_parts=[part.path for part in each.parts]) for each in outdated
         ]
         index = PartIndex(part for each in outdated for part in each.parts)
         repeated = self._scan_files(tasks, owned_paths, index)
@@ -477,7 +477,7 @@ class _Scan:
                 schema=schemas[chosen.memory.full],
                 recalled=None if stored is None else stored.body,
             )
-            found = msgspec.structs.replace(chosen.found, memory=memory)
+            found = replace(chosen.found, memory=memory)
             merged[each.dataset] = MergedDataset(found, chosen.memory)
         return merged
 
@@ -506,7 +506,7 @@ class _Scan:
                 for path in (*earlier.own, *earlier.elsewhere)
                 if path not in (first, each.root)
             )
-            yield msgspec.structs.replace(found, renamed_from=first, merged_from=others)
+            yield replace(found, renamed_from=first, merged_from=others)
 
     def _keep_unlisted(self, found: Discovery, manifest: ScanManifest) -> Discovery:
         """The discovery, with a problem for each missing dataset that still has a file."""
@@ -514,7 +514,7 @@ class _Scan:
         if not missing or not found.complete:
             return found
         unlisted = self._find_unlisted(missing, manifest)
-        return msgspec.structs.replace(found, problems=(*found.problems, *unlisted))
+        return replace(found, problems=(*found.problems, *unlisted))
 
     def _find_unlisted(self, missing: Collection[str], manifest: ScanManifest) -> Iterator[Problem]:
         """Report missing datasets that still have a file; storages may list new files late."""
@@ -563,7 +563,7 @@ def _combine(first: _TaskResult, repeated: _TaskResult) -> _TaskResult:
         sum(each.result.files_read for each in first.with_deferred),
         sum(each.result.summary.listed for each in repeated.with_deferred),
     )
-    result = msgspec.structs.replace(
+    result = replace(
         repeated.result,
         encoded_schemas=encoded_schemas,
         files_read=repeated.result.files_read + files_read,
@@ -613,4 +613,4 @@ def _without_owned(grouping: GroupingState, owned_paths: frozenset[str]) -> Grou
         return grouping
     index = OwnedPaths(owned_paths)
     file_sets = [each for each in grouping.file_sets if index.folder_of(f"{each.base}/") is None]
-    return msgspec.structs.replace(grouping, file_sets=file_sets)
+    return replace(grouping, file_sets=file_sets)

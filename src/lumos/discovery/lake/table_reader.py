@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 import pyarrow as pa
+from msgspec.structs import replace
 
 from lumos.config.secret import redact
 from lumos.discovery.lake.scan_task import task_worker
@@ -186,7 +187,7 @@ def _run_task(job: TableJob, task: TableTask) -> TableResult:
         names = (each.path.rpartition("/")[2] for each in storage.entries(task.log))
         if not any(map(is_iceberg, names)):
             # The metadata may have been moved back to its usual folder.
-            task = msgspec.structs.replace(task, log="")
+            task = replace(task, log="")
     folder = open_table_folder(
         storage, task.root, task.log, scanned=job.selection.root, excluded_uri=job.state
     )
@@ -198,8 +199,8 @@ def _run_task(job: TableJob, task: TableTask) -> TableResult:
     for kind in (kind for kind in KINDS if kind in task.kinds):
         try:
             result = _read(job, task, folder, kind)
-            remarks = [msgspec.structs.replace(each, remark=True) for each in problems]
-            return msgspec.structs.replace(result, problems=[*remarks, *result.problems])
+            remarks = [replace(each, remark=True) for each in problems]
+            return replace(result, problems=[*remarks, *result.problems])
         except UnreadableFile as problem:
             failed = _problem(task.root, problem.code, problem.reason)
         except FileNotFoundError as problem:
@@ -285,7 +286,7 @@ def _read(job: TableJob, task: TableTask, folder: StoredTableFolder, kind: str) 
         return table
     if others := ", ".join(other for other in task.kinds if other != kind):
         properties = {**facts.properties, "also": others}
-        facts = msgspec.structs.replace(facts, properties=properties)
+        facts = replace(facts, properties=properties)
     encoded_facts = to_json(facts)
     path = f"{job.parts_folder}/{uuid.uuid4().hex}{_MEMORY_SUFFIX}"
     owned_paths = _owned_paths(facts, folder.root, job.selection.root, log=task.log)
@@ -330,7 +331,7 @@ def _keep_last_facts(job: TableJob, task: TableTask, problems: list[Problem]) ->
     if record is None or facts is None:
         unread = TableRecord(task.kinds, "", "", log=task.log)
         return TableResult(task.root, unread, None, problems, False)
-    outdated = msgspec.structs.replace(record, kinds=task.kinds, signature="")
+    outdated = replace(record, kinds=task.kinds, signature="")
     return TableResult(task.root, outdated, facts[0], problems, False)
 
 

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from lumos.errors import MissingDependency
 from lumos.formats.columns import with_distinct_names
@@ -148,7 +149,7 @@ def combine(parsed: Mapping[TopicSubject, ParsedSchema]) -> Schema:
         while any(field.name == name for field in fields):
             name = f"_{name}"
         column = _as_column(name, keys[0])
-        fields = [msgspec.structs.replace(column, key=True), *fields]
+        fields = [replace(column, key=True), *fields]
     return Schema(fields=tuple(fields))
 
 
@@ -157,10 +158,8 @@ def _as_column(name: str, parsed: ParsedSchema) -> Field:
     if not parsed.is_record and len(parsed.schema.fields) == 1:
         only = parsed.schema.fields[0]
         prefix, length = quoted_name(name), len(quoted_name(only.name))
-        nested = tuple(
-            msgspec.structs.replace(each, path=prefix + each.path[length:]) for each in only.nested
-        )
-        return msgspec.structs.replace(only, name=name, nested=nested)
+        nested = tuple(replace(each, path=prefix + each.path[length:]) for each in only.nested)
+        return replace(only, name=name, nested=nested)
     column = quoted_name(name)
     members = []
     nested_fields: list[NestedField] = []
@@ -177,9 +176,7 @@ def _as_column(name: str, parsed: ParsedSchema) -> Field:
         )
         if own != NestedField(path=path):
             nested_fields.append(own)
-        nested_fields += [
-            msgspec.structs.replace(each, path=f"{column}.{each.path}") for each in field.nested
-        ]
+        nested_fields += [replace(each, path=f"{column}.{each.path}") for each in field.nested]
     return Field(
         name=name,
         type=Struct(members),

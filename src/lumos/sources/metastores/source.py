@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
 from lumos.config.sources import MetastoreSettings
 from lumos.model.discovery import Discovery, FoundDataset, Problem
@@ -151,10 +151,10 @@ class SelectedTables(MetastoreSource):
                 count = None
                 # The table itself was read, so this is a remark.
                 problem = unreadable.problem(found.path)
-                problems.append(msgspec.structs.replace(problem, remark=True))
+                problems.append(replace(problem, remark=True))
         register(registered._replace(partition_count=count))
-        statistics = msgspec.structs.replace(found.statistics, partition_count=count)
-        return msgspec.structs.replace(found, statistics=statistics)
+        statistics = replace(found.statistics, partition_count=count)
+        return replace(found, statistics=statistics)
 
 
 def _with_distinct_identities(found: list[FoundDataset]) -> Iterator[FoundDataset]:
@@ -162,7 +162,7 @@ def _with_distinct_identities(found: list[FoundDataset]) -> Iterator[FoundDatase
     counts = Counter(each.location.identity for each in found)
     for each in found:
         if each.location.identity is not None and counts[each.location.identity] > 1:
-            location = msgspec.structs.replace(each.location, identity=None)
-            yield msgspec.structs.replace(each, location=location)
+            location = replace(each.location, identity=None)
+            yield replace(each, location=location)
         else:
             yield each

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from lumos.config.secret import redact
 from lumos.errors import LumosError
@@ -183,7 +184,7 @@ def _schema(table: MetastoreTable) -> Schema:
                 return _columns_schema(columns, keys)
             return Schema(
                 fields=tuple(
-                    msgspec.structs.replace(field, partition=field.name.lower() in lower_keys)
+                    replace(field, partition=field.name.lower() in lower_keys)
                     for field in spark_schema.fields
                 )
             )

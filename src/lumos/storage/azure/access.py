@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import ClassVar, Final, NamedTuple, Self
 
-import msgspec
+from msgspec.structs import replace
 
 from lumos.config.sources import AzureSourceSettings
 from lumos.storage.interface import StorageAccess
@@ -70,7 +70,7 @@ class AzureAccess(StorageAccess, frozen=True, kw_only=True):
             "client_secret": source.client_secret.reveal() if source.client_secret else "",
         }
         given = {name: value for name, value in own.items() if value}
-        return msgspec.structs.replace(in_string, **given, anonymous=source.anonymous)
+        return replace(in_string, **given, anonymous=source.anonymous)
 
     @classmethod
     def _of_text(cls, connection_string: str) -> Self:
@@ -96,7 +96,7 @@ class AzureAccess(StorageAccess, frozen=True, kw_only=True):
         endpoint = self.endpoint_url or (
             in_string.endpoint_url if account in ("", own_account) else ""
         )
-        return msgspec.structs.replace(self, account=own_account, endpoint_url=endpoint.rstrip("/"))
+        return replace(self, account=own_account, endpoint_url=endpoint.rstrip("/"))
 
     def with_keys(self, environment: Mapping[str, str] = os.environ) -> "AzureAccess":
         """The access with keys of the account from the environment, if it has no credentials."""
@@ -110,7 +110,7 @@ class AzureAccess(StorageAccess, frozen=True, kw_only=True):
             in_string = AzureAccess()
         key = get("AZURE_STORAGE_KEY") or get("AZURE_STORAGE_ACCOUNT_KEY") or in_string.account_key
         sas = get("AZURE_STORAGE_SAS_TOKEN") or in_string.sas_token
-        return msgspec.structs.replace(self, account_key=key, sas_token=sas)
+        return replace(self, account_key=key, sas_token=sas)
 
     def _from_environment(self, environment: Mapping[str, str]) -> "tuple[str, AzureAccess]":
         """The account in the environment, and its connection string as an access."""
@@ -143,7 +143,7 @@ class AzureAccess(StorageAccess, frozen=True, kw_only=True):
             return self
         if container.suffix != self.suffix:
             return AzureAccess(account=container.account, anonymous=True)
-        return msgspec.structs.replace(
+        return replace(
             self, account=container.account, endpoint_url="", account_key="", sas_token=""
         )
 

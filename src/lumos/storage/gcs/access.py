@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import ClassVar, Final, Self
 
-import msgspec
+from msgspec.structs import replace
 
 from lumos.config.sources import GcsSourceSettings
 from lumos.storage.interface import StorageAccess
@@ -47,8 +47,6 @@ class GcsAccess(StorageAccess, frozen=True, kw_only=True):
         """The access with the endpoint filled in; emulators use no credentials."""
         emulator = environment.get("STORAGE_EMULATOR_HOST", "")
         if self.endpoint_url or not emulator:
-            return msgspec.structs.replace(
-                self, endpoint_url=(self.endpoint_url or _GOOGLE).rstrip("/")
-            )
+            return replace(self, endpoint_url=(self.endpoint_url or _GOOGLE).rstrip("/"))
         url = emulator if "://" in emulator else f"http://{emulator}"
-        return msgspec.structs.replace(self, endpoint_url=url.rstrip("/"), anonymous=True)
+        return replace(self, endpoint_url=url.rstrip("/"), anonymous=True)

@@ -8,7 +8,7 @@ from typing import ClassVar, Final, NamedTuple, Self
 from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
-import msgspec
+from msgspec.structs import replace
 
 from lumos.config.sources import HdfsSourceSettings
 from lumos.storage.interface import StorageAccess
@@ -103,10 +103,10 @@ class HdfsAccess(StorageAccess, frozen=True, kw_only=True):
         is_known = self.user or self.token or self.kerberos
         user = self.user if is_known else environment.get("HADOOP_USER_NAME", "")
         if self.urls:
-            return msgspec.structs.replace(self, user=user)
+            return replace(self, user=user)
         site = HadoopSite.of(environment)
         name = self.nameservice or site.authority
-        return msgspec.structs.replace(self, user=user, nameservice=name, urls=site.urls(name))
+        return replace(self, user=user, nameservice=name, urls=site.urls(name))
 
     @property
     def authority(self) -> str:

@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-import msgspec
+from msgspec.structs import replace
 
 from lumos.config.secret import MASK
 from lumos.http.retries import ONCE, RetryPolicy
@@ -56,7 +56,7 @@ def with_token(access: HdfsAccess, authority: str = "", ticket: Ticket | None = 
                 atexit.register(cancel_all)
             known = _request_token(access, authority, ticket or _ticket)
             _tokens[access, authority] = known
-    return msgspec.structs.replace(access, token=known.token, kerberos=False)
+    return replace(access, token=known.token, kerberos=False)
 
 
 def cancel_all() -> None:

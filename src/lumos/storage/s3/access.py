@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from configparser import ConfigParser, Error
 from typing import ClassVar, Final, Self
 
-import msgspec
+from msgspec.structs import replace
 
 from lumos.config.sources import S3SourceSettings
 from lumos.storage.errors import NoCredentials
@@ -67,7 +67,7 @@ class S3Access(StorageAccess, frozen=True, kw_only=True):
             or environment.get("AWS_DEFAULT_REGION")
             or profile.get("region", "")
         )
-        return msgspec.structs.replace(self, endpoint_url=endpoint.rstrip("/"), region=region)
+        return replace(self, endpoint_url=endpoint.rstrip("/"), region=region)
 
     @property
     def is_aws(self) -> bool:

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from lumos.formats.columns import with_distinct_names
 from lumos.formats.interface import Remark
@@ -125,8 +126,8 @@ def _field(
     for path, nested_properties in properties.items():
         if path != own and path.startswith((f"{own}.", f"{own}[", f"{own}{{")):
             nested = nested_fields.get(path) or NestedField(path=path)
-            nested_fields[path] = msgspec.structs.replace(nested, properties=nested_properties)
-    return msgspec.structs.replace(
+            nested_fields[path] = replace(nested, properties=nested_properties)
+    return replace(
         field,
         partition=field.name in partitions,
         properties=properties.get(own, {}),

@@ -15,6 +15,7 @@ from typing import Final
 from urllib.parse import unquote
 
 import msgspec
+from msgspec.structs import replace
 
 from lumos.formats.tables.delta.log import (
     Action,
@@ -423,7 +424,7 @@ class DeltaState:
         for live in files_in_buckets(files.buckets()):
             partition = known[live.partition]
             number = self.partitions.setdefault(partition, len(self.partitions))
-            self.live.put(msgspec.structs.replace(live, partition=number))
+            self.live.put(replace(live, partition=number))
 
 
 def committed_schema(

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from lumos.formats.columns import with_distinct_names
 from lumos.formats.interface import UnreadableFile
@@ -235,7 +236,7 @@ def hudi_schema(avro: str, numbered: str | None, properties: HudiProperties) -> 
     plain = _schema_without_meta(avro, numbered)
     key, partitions = frozenset(properties.key), properties.plain_partition_columns
     fields = [
-        msgspec.structs.replace(field, key=field.name in key, partition=field.name in partitions)
+        replace(field, key=field.name in key, partition=field.name in partitions)
         for field in plain.fields
     ]
     if properties.drops_partition_columns:
@@ -267,11 +268,11 @@ def _without_null_defaults(field: Field) -> Field:
     """The field without `default: null`, which Hudi adds in some writes only."""
     nested = []
     for each in field.nested:
-        plain = msgspec.structs.replace(each, default=None) if each.default == "null" else each
+        plain = replace(each, default=None) if each.default == "null" else each
         if plain != NestedField(path=each.path):
             nested.append(plain)
     default = None if field.default == "null" else field.default
-    return msgspec.structs.replace(field, default=default, nested=tuple(nested))
+    return replace(field, default=default, nested=tuple(nested))
 
 
 def _add_field_ids(avro: Any, numbered: Any) -> None:

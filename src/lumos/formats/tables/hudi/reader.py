@@ -11,6 +11,7 @@ from typing import ClassVar, Final, NamedTuple, TypeAlias
 from urllib.parse import unquote
 
 import msgspec
+from msgspec.structs import replace
 
 from lumos.formats.interface import Remark, UnreadableFile
 from lumos.formats.tables.hudi.properties import (
@@ -304,7 +305,7 @@ class _TableRead:
         for write in known.writes:
             # Later writes that are missing from the timeline were rolled back.
             if write.begun < timeline.first:
-                archived = msgspec.structs.replace(write, stamp=None)
+                archived = replace(write, stamp=None)
                 self.written[write.begun] = archived
         self._earlier: Final = {write.begun: write for write in known.writes}
         self.remarks: list[Remark] = []

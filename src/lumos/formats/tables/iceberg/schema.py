@@ -13,7 +13,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
 from lumos.formats.columns import with_distinct_names
 from lumos.formats.tables.iceberg.metadata import TransformField, TransformSpec, broken_table
@@ -103,7 +103,7 @@ def iceberg_schema(document: dict[str, Any], partitioned_by: Collection[int] = (
     for field_json in objects_at(document, "fields"):
         column = reader.column(field_json)
         columns.append(
-            msgspec.structs.replace(
+            replace(
                 column,
                 key=column.field_id in key_ids,
                 partition=column.field_id in partitioned_by,
@@ -143,7 +143,7 @@ class _SchemaReader:
         if initial is None:
             return field
         properties = {INITIAL_DEFAULT: default_text(initial) or ""}
-        return msgspec.structs.replace(field, properties=properties)
+        return replace(field, properties=properties)
 
     def _note(self, field_json: dict[str, Any], type_path: TypePath) -> None:
         id = number_at(field_json, "id")
