@@ -68,7 +68,7 @@ class RecordingOutcome(msgspec.Struct, frozen=True, kw_only=True):
     earlier: tuple[ChangeEvent, ...] = ()
 
     def as_recorded(self, events: Mapping[str, ChangeEvent]) -> "RecordingOutcome":
-        """The outcome with its events replaced by the stored ones, which are given by id."""
+        """The outcome with stored events, given by id, instead of its own."""
         if self.event is None:
             return self
         return replace(
@@ -120,7 +120,7 @@ class DatasetRecorder:
     def record(
         self, datasets: Iterable[tuple[Urn, FoundDataset]], known: Mapping[str, KnownDataset]
     ) -> Iterator[RecordingOutcome]:
-        """Record found datasets; unchanged ones, by their records in `known`, are not written."""
+        """Record found datasets, except those that are the same as their records in `known`."""
         remaining = iter(datasets)
         while batch := list(islice(remaining, _BATCH_SIZE)):
             yield from map(self._with_labels, self._record_batch(batch, known))
@@ -220,7 +220,7 @@ class DatasetRecorder:
         known = transaction.known(urn)
         name = dataset_name(found, Urn.parse(urn))
         if known is not None and known.name != name:
-            # An earlier version of Lumos used another name, such as one with the extension.
+            # An earlier version of Lumos used another name, for example with the extension.
             known = replace(known, name=name)
             transaction.save(known)
         if known is not None:
@@ -584,7 +584,7 @@ class DatasetRecorder:
         transaction.save_aspects(dataset.urn, aspects, writer=_WRITER, at=self._at)
 
     def _split_origin(self, found: FoundDataset) -> str | None:
-        """The URN of the dataset that this one was split from."""
+        """The URN of the dataset from which a found dataset was split."""
         return None if found.split_from is None else str(self._urn_of(found.split_from))
 
     def _event_metadata(self, found: FoundDataset, time: ChangeTime) -> dict[str, str | int]:

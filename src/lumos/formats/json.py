@@ -120,7 +120,7 @@ _MAX_BAD_RECORDS: Final = 100
 
 
 class JsonRecords(NamedTuple):
-    """Values, the number of invalid ones between them, and their share of the text."""
+    """Values, the number of invalid values between them, and their share of the text."""
 
     values: list[Any]
     bad: int = 0
@@ -175,7 +175,7 @@ def _decode_lines(data: bytes) -> list[Any] | None:
 
 
 def decode_records(text: str, *, whole: bool) -> JsonRecords:
-    """The values in any text, and the number of invalid ones; may raise RecursionError."""
+    """The values in any text, and the number of invalid values; may raise RecursionError."""
     start = _after_space(text, 0)
     if text.startswith("[", start):
         array = _elements(text, start + 1, whole=whole)

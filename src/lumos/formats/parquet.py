@@ -527,7 +527,7 @@ def _row_count(footer: bytes, position: int) -> int:
 
 
 def _schema(schema_list: bytes) -> Schema:
-    """The schema that pyarrow reads from a file with nothing but this schema list."""
+    """The schema that pyarrow reads from a file that only contains this schema list."""
     footer = b"\x15\x02\x19" + schema_list + b"\x16\x00\x19\x0c\x00"
     file = b"".join((_MAGIC, footer, len(footer).to_bytes(4, "little"), _MAGIC))
     try:

@@ -85,7 +85,7 @@ class _ScannedRoot(NamedTuple):
     manifest: ScanManifest
 
     def contents(self, urn_of: Callable[[str], Urn]) -> dict[str, Callable[[], Iterator[DataFile]]]:
-        """How to read the files of each dataset."""
+        """Functions that read the files of each dataset, by URN."""
         contents = LakeContents.of_scan(
             self.selection, self.manifest, state_access=self.state_access
         )

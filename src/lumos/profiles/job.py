@@ -184,7 +184,7 @@ def _estimates_by_leaf(frame: DataFrame) -> DataFrame:
 
 
 def _merge_sketches(name: str, merge: Any) -> Column:
-    """Merge a list of sketches into one; Spark has an aggregate for this only since 4.1.2."""
+    """Merge a list of sketches; Spark only has an aggregate for this since 4.1.2."""
     listed = F.col(name)
     rest = F.slice(listed, F.lit(2), F.greatest(F.size(listed) - 1, F.lit(0)))
     return F.reduce(rest, F.get(listed, F.lit(0)), lambda one, other: merge(one, other))

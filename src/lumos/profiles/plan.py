@@ -77,7 +77,7 @@ class MeasurementCache:
                 yield unit
 
     def replace(self, reused: Iterable[MeasuredUnit], new: Iterable[MeasuredUnit]) -> None:
-        """Store the new units, and delete all others except the reused ones.
+        """Store the new units, and delete all units that are neither new nor reused.
 
         A new unit replaces a unit of the same name that is damaged or was measured differently.
         """
@@ -263,7 +263,7 @@ def divide(files: SourceFiles, units: Iterable[MeasuredUnit], *, leaves: int) ->
             reused.append(unit)
             is_covered[positions] = True
     if len(reused) > max_units:
-        # Many small units are measured again as one.
+        # Many small units are measured again as a single unit.
         for unit in reused[max_units // 2 :]:
             is_covered[_positions(unit.identities, present)] = False
         reused = reused[: max_units // 2]
@@ -274,7 +274,7 @@ def divide(files: SourceFiles, units: Iterable[MeasuredUnit], *, leaves: int) ->
 def _positions(
     searched: npt.NDArray[np.uint64], present: npt.NDArray[np.uint64]
 ) -> npt.NDArray[np.intp] | None:
-    """The positions of identities among all, which are sorted; None if one is missing."""
+    """The positions of identities in a sorted array; None if any of them is missing."""
     positions = np.searchsorted(present, searched)
     are_present = (positions < len(present)).all() and (present[positions] == searched).all()
     return positions if are_present else None
@@ -343,7 +343,7 @@ def limit_rows(files: SourceFiles, rows: int) -> Iterator[SourceFile]:
 
 
 def sample_files(files: SourceFiles, share: float) -> Iterator[SourceFile]:
-    """Yield a share of the bytes: always the same whole files, and a part of the last one."""
+    """Yield files with a share of the bytes: always the same files, the last one in part."""
     wanted_bytes = share * files.size
     hashes = b"".join(identity_of(file.task.path) for file in files)
     shares = np.zeros(len(files))

@@ -1,4 +1,4 @@
-"""What counts as a difference between a table and its data; pure functions."""
+"""Rules that compare a table with its data; pure functions."""
 
 from collections.abc import Collection
 from typing import Final
@@ -87,7 +87,7 @@ def is_same_format(declared: str, found: Collection[str]) -> bool:
 
 
 def is_stale(registered: int | None, measured: int | None) -> bool:
-    """Whether a number of the metastore differs too much from the measured one."""
+    """Whether a number of the metastore differs too much from the measured number."""
     if registered is None or measured is None:
         return False
     return abs(registered - measured) > _TOLERANCE * max(registered, measured)

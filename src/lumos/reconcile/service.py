@@ -232,7 +232,7 @@ class _Comparison:
     def _dataset_of(
         self, table: _Table, datasets: Mapping[str, _LakeDataset]
     ) -> _LakeDataset | None:
-        """The dataset at the location of a table, or the only one in this folder."""
+        """The dataset at the location of a table, or the only dataset in this folder."""
         if table.location in datasets:
             return datasets[table.location]
         inside = self._by_folder.get(table.location, ())

@@ -234,7 +234,7 @@ class LakeSource(Source):
 
     @abstractmethod
     def roots(self) -> tuple[FileSelection, ...]:
-        """The roots to scan; raises LumosError if one does not exist."""
+        """The roots to scan; raises LumosError if a root does not exist."""
 
     def problems(self) -> dict[str, SourceNotUsable]:
         """The problems of unusable roots, if other roots can be scanned."""

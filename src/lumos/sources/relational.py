@@ -29,7 +29,10 @@ def names_in(path: str) -> list[str]:
 
 
 class TableSelection(NamedTuple):
-    """The tables that a section selects: patterns of schemas and tables; empty ones match all."""
+    """The tables that a section selects, by patterns of schemas and tables.
+
+    Without patterns, all schemas or tables are selected.
+    """
 
     schemas: Sequence[str] = ()
     tables: Sequence[str] = ()

@@ -30,7 +30,7 @@ _TASKS_PER_CORE: Final = 4
 _MAX_TASKS: Final = 256
 
 _PARALLELISM: Final = "spark.sql.leafNodeDefaultParallelism"
-# Spark sends tables of up to 48 MB as one message, and partitions larger ones differently.
+# Spark sends tables of up to 48 MB as one message, and partitions larger tables differently.
 _MAX_LOCAL_BYTES: Final = 16 * 1024 * 1024
 _SPARK_TYPES: Final[dict[pa.DataType, DataType]] = {
     pa.int64(): LongType(),

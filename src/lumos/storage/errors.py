@@ -74,7 +74,7 @@ def error_from_obstore(text: str) -> StorageFault:
 
 def _error(status: int, elements: dict[str, str], *, region: str = "") -> StorageFault:
     code = elements.get("Code", "")
-    # The document is not parsed as XML, since gateways and proxies send malformed ones.
+    # The body is not parsed as XML, since gateways and proxies send malformed documents.
     message = html.unescape(elements.get("Message", ""))
     # Azure appends ids and times on further lines.
     line = message.strip().partition("\n")[0]

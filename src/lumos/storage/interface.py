@@ -142,7 +142,7 @@ class FileStorage(ABC):
         deep: bool = False,
         excluded_folders: Collection[str] = (),
     ) -> Iterator[ListedFile]:
-        """The files of a folder, including hidden ones, sorted by name; with `deep`, all below it.
+        """The files of a folder, also hidden files, sorted by name; with `deep`, all below it.
 
         Only files whose path in the folder sorts after `after`, and not those in
         `excluded_folders`. None if the folder does not exist.
@@ -193,7 +193,7 @@ class FileStorage(ABC):
             return problem
 
     def read_within(self, path: str, max_bytes: int, *, size: int | None = None) -> bytes:
-        """Read a whole file; raises FileTooLong before reading a longer one."""
+        """Read a whole file; raises FileTooLong, before reading it, if it is longer."""
         if size is not None and size > max_bytes:
             raise FileTooLong(path, max_bytes)
         with self.open(path, size=size) as file:
@@ -225,7 +225,7 @@ class FileStorage(ABC):
 
     @abstractmethod
     def discard(self, paths: Sequence[str]) -> None:
-        """Remove files; missing ones are ignored."""
+        """Remove files; missing files are ignored."""
 
 
 def is_hidden(name: str) -> bool:

@@ -96,7 +96,7 @@ def split_by_columns(
         label
         for label in {label for file_set in file_sets for label in file_set.path_values}
         if not label.startswith(DATE_MARK)
-        # In dated files, an identifier that occurs on only one date is usually that of a job.
+        # In dated files, an identifier that only occurs on one date usually identifies a job.
         and (not label.startswith(DATED_NAME_LABEL) or _occurs_on_several_dates(label, file_sets))
     )
     if not labels:
@@ -370,7 +370,7 @@ Groups = Mapping[GroupKey, Sequence[FileSet]]
 
 
 class JoinedGroups(NamedTuple):
-    """Groups after joining similar ones, and the member keys of each joined group."""
+    """Groups after similar groups were joined, and the member keys of each joined group."""
 
     groups: dict[GroupKey, list[FileSet]]
     members: dict[GroupKey, list[GroupKey]]

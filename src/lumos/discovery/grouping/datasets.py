@@ -268,7 +268,7 @@ def _path_of_key(key: GroupKey) -> str:
 
 
 def _free_path(path: str, used: Collection[str], root: str) -> str:
-    """The path, or if it is used, a similar one in the same folder."""
+    """The path or, if it is used, a similar path in the same folder."""
     if path not in used:
         return path
     folder, _, name = path.rpartition("/")
@@ -295,7 +295,7 @@ def _restore_earlier_paths(
         was_listed=was_listed,
     )
     names: dict[str, str] = {}
-    # If several datasets became one, it keeps the path of the one with most files (the last one).
+    # If several datasets were merged, the path of the dataset with most files, the last, is kept.
     for old_path, targets in sorted(destinations.items(), key=lambda each: sum(each[1].values())):
         if len(targets) == 1:
             names[_stored_key(*key_of_path[next(iter(targets))])] = old_path
@@ -504,7 +504,7 @@ def common_glob(names: Sequence[str]) -> str:
 
 
 def any_glob(names: Sequence[str]) -> str:
-    """A glob for all names of a folder, with their extension if all have the same one."""
+    """A glob for all names of a folder, with the extension that all of them have, if any."""
     extensions = {split_name(name)[1] for name in names}
     return f"*{extensions.pop()}" if len(extensions) == 1 else "*"
 

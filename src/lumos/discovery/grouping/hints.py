@@ -176,7 +176,7 @@ class _HintPattern(NamedTuple):
 
 
 def _base_folder(path: str, root: str) -> str:
-    """The folder that a path is relative to: the root, or one above it for absolute paths."""
+    """The folder that a path is relative to: the root or, for absolute paths, a folder above."""
     root_folder = root.rstrip("/")
     folder = _WILDCARD.split(path, maxsplit=1)[0].rpartition("/")[0]
     is_above = bool(folder) and f"{root_folder}/".startswith(f"{folder}/")

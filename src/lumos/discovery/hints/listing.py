@@ -41,7 +41,7 @@ class ListedHint(NamedTuple):
     stored: StoredHint | None = None
 
     def absolute_paths(self, root: str) -> frozenset[str]:
-        """The paths of the hint; relative ones are resolved against a root."""
+        """The paths of the hint; relative paths are resolved against a root."""
         return frozenset(
             _comparable(path if is_below(path, root) else f"{root.rstrip('/')}/{path.strip('/')}")
             for path in self.hint.paths

@@ -436,7 +436,7 @@ def _root_of(scan: FinishedScan) -> str:
 
 
 def _insert(opened: HintFile, request: HintRequest) -> ListedHint:
-    """Write a hint to the section of its source if it has only one, otherwise to that of scans."""
+    """Write a hint to the section of its only source, or else to the section of all scans."""
     section = _section_of_root(opened.settings, request)
     if section is not None:
         prefix = f"{request.roots[0].rstrip('/')}/"
@@ -460,7 +460,7 @@ def _append(opened: HintFile, section: str, hint: DatasetHint) -> ListedHint:
 
 
 def _section_of_root(settings: Settings, request: HintRequest) -> str | None:
-    """The only source that scans the root of a hint, if it has no other root."""
+    """The section of the only source that scans the root of a hint, if this is its only root."""
     sections = [
         (index, roots)
         for index, section in enumerate(settings.sources)

@@ -418,7 +418,7 @@ class LakeTables:
         }
 
     def containing(self, path: str) -> LakeTable | None:
-        """The table whose root contains a path, or else one that owns the path elsewhere."""
+        """The table whose root contains a path, or else a table elsewhere that owns the path."""
         prefix = f"{path}/"
         for root, table in self._tables.items():
             if prefix.startswith(f"{root}/"):

@@ -36,7 +36,7 @@ from lumos.model.types import (
     Struct,
 )
 
-# How many scans in a row an earlier shape must be the newest before it is used again.
+# The number of consecutive scans with an earlier shape as the newest, until it is used again.
 _SCANS_TO_RETURN: Final = 2
 _SCANS_TO_RETURN_FROM_ALTERNATING: Final = 5
 # After how many scans with a single writer earlier alternation is forgotten.
@@ -71,7 +71,7 @@ _STORED_NAMES: Final = {
 
 
 class ShapeMemory(msgspec.Struct, frozen=True, kw_only=True, rename=_STORED_NAMES):
-    """What a scan stores about the shapes of a dataset for the next scan.
+    """The shapes of a dataset's files, as a scan stores them for the next scan.
 
     `full` is the full fingerprint of the current shape, even if no file has it any longer.
     `ranks` numbers the shapes in the order in which they were first seen. `newest` is the last
@@ -298,7 +298,7 @@ def _complete_field(
 
 
 def fill_null_types(type: DataType, other: DataType) -> DataType:
-    """A type with its null types, including nested ones, replaced by those of another type."""
+    """A type in which null types, also nested, are replaced by the types of another type."""
     match type, other:
         case _ if type == NULL:
             return other

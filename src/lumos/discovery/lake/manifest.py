@@ -26,7 +26,7 @@ ScanProgress: TypeAlias = Callable[[int, float], None]
 
 
 class ScanManifest(msgspec.Struct, kw_only=True):
-    """What a scan of a root stores for the next scan.
+    """The state that a scan of a root stores for the next scan.
 
     `schemas` are JSON by full fingerprint, `memories` are by dataset, `tables` by root. If there is
     a store, scans use the memories of the store, and those of the manifest are only used to explain
@@ -67,7 +67,7 @@ class ManifestStore:
         self.parts = f"{folder}/parts"
 
     def read(self, name: str | None) -> ScanManifest:
-        """The manifest with this name; an empty one if it does not exist or is damaged."""
+        """The manifest with this name; an empty manifest if it does not exist or is damaged."""
         if name is None:
             return ScanManifest()
         try:

@@ -155,7 +155,7 @@ def write_part(
     table = pa.Table.from_arrays(arrays, schema=_FILE_COLUMNS.with_metadata(footer))
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, compression="zstd")
-    # A task that Spark retries writes two parts; only the one in its result is used.
+    # A task that Spark retries writes two parts; only the part in its result is used.
     path = f"{folder}/{uuid.uuid4().hex}-{len(rows)}.parquet"
     storage_of(folder, access).write(path, sink.getvalue().to_pybytes())
     paths = [row.path for row in rows]

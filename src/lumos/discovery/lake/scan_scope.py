@@ -77,7 +77,7 @@ def plan_scope(
         elif is_folder:
             folder = path.rstrip("/")
             if folder.rpartition("/")[2] == METADATA_FOLDER:
-                # The parent may have become a table, or may be one no longer.
+                # The parent may have become a table, or may no longer be a table.
                 folder = folder.rpartition("/")[0]
             if f"{folder}/" == prefix:
                 return None

@@ -54,7 +54,7 @@ NOT_ALLOWED: Final = (
 # Properties that matter to readers, even if they have their defaults.
 _SHOWN_CONFIGS: Final = ("cleanup.policy", "retention.ms")
 
-# What librdkafka adds to messages, such as "(after 3ms in state CONNECT)".
+# A suffix of librdkafka's messages, such as "(after 3ms in state CONNECT)".
 _STATE: Final = re.compile(r" \(after \d+ms in state \w+[^)]*\)")
 
 _Future: TypeAlias = Any

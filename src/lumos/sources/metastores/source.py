@@ -74,7 +74,7 @@ class UnreadableEntry(Exception):
 class SelectedTables(MetastoreSource):
     """The tables of a metastore that the patterns of its section select."""
 
-    # What users call the server, for messages.
+    # The product name in messages.
     label: str
 
     _settings: MetastoreSettings

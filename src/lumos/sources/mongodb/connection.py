@@ -1,4 +1,4 @@
-"""Connections to MongoDB, and a clear message when one fails."""
+"""Connections to MongoDB, and the messages of failed connections."""
 
 import re
 from collections.abc import Iterator

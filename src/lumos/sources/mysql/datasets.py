@@ -106,7 +106,7 @@ class MysqlView(NamedTuple):
 
 
 class MysqlDatabase(msgspec.Struct, frozen=True, kw_only=True):
-    """What the information schema contains about a database, except for columns."""
+    """The contents of the information schema about a database, except for columns."""
 
     address: str
     name: str
@@ -308,7 +308,7 @@ def type_of_column(text: str) -> DataType:
     if match is None:
         return Unknown(text)
     name, arguments = match["name"], match["arguments"] or ""
-    # BOOL is a synonym of tinyint(1), and the only one that is printed with this width.
+    # BOOL is a synonym of tinyint(1). No other type is printed with this width.
     if text in ("tinyint(1)", "bit(1)"):
         return BOOLEAN
     if name in _INTEGERS:

@@ -280,7 +280,7 @@ class AzureStorage(ObjectStorage[AzureContainer]):
         return sorted(super().files(folder))
 
     def _single_file(self, bucket: AzureContainer, key: str) -> list[ListingItem]:
-        """The blob whose key is the root, if there is one."""
+        """The blob whose key is the root, if it exists."""
         entries = (entry for page in bucket.pages(key, folders=True) for entry in page.entries)
         found = next((entry for entry in entries if entry.key == key), None)
         return [] if found is None else [self._to_listed_file(bucket, found)]

@@ -73,7 +73,7 @@ _REST: Final = "/webhdfs/v1"
 
 
 class HdfsAccess(StorageAccess, frozen=True, kw_only=True):
-    """The URLs of WebHDFS, any of which may be the active one, and the user.
+    """The URLs of WebHDFS, one for each name node, and the user.
 
     Without URLs, the host of a path is used with the default port of WebHDFS. Kerberos is only used
     to get a delegation token, which is also sent to executors.

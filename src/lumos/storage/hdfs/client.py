@@ -154,7 +154,7 @@ class WebHdfs:
             return None
 
     def delete(self, path: str) -> None:
-        """Delete a file; a missing one is ignored."""
+        """Delete a file, if it exists."""
         self._request("DELETE", path, "DELETE")
 
     def new_token(self, renewer: str) -> str:
@@ -200,7 +200,7 @@ class WebHdfs:
 
     def _send_to(self, base: str, method: str, path: str, query: Mapping[str, str]) -> HttpResponse:
         url = f"{base}{quote(path, safe='/-._~')}?{urlencode(query, quote_via=quote)}"
-        # With several name nodes, the next one is tried instead.
+        # With several name nodes, the next node is tried instead.
         retries = self._retries if len(self._bases) == 1 else ONCE
         # Gateways return the bytes of the file directly.
         limit = None if query["op"] == "OPEN" else MAX_RESPONSE_BYTES

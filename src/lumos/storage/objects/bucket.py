@@ -175,7 +175,7 @@ class ObjectBucket(ABC):
             raise self._fault(problem) from None
 
     def delete(self, keys: list[str]) -> None:
-        """Delete objects; missing ones are ignored."""
+        """Delete objects; missing objects are ignored."""
         try:
             self._store().delete([_writable(key) for key in keys])
         except (BaseError, FileNotFoundError) as problem:

@@ -157,7 +157,7 @@ class DeltaFile(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 def _added(add: Add) -> int:
-    """When the rows of a file came into the table; 0 if it was rewritten since."""
+    """The time at which the rows of a file were added; 0 if the file was rewritten since."""
     time = add.modification_time
     is_rewritten = add.data_change is False or add.deletion_vector is not None
     if is_rewritten or not isinstance(time, int | float):

@@ -438,7 +438,7 @@ class _TableRead:
         declaring = [write for write in with_schema if write.declares_schema]
         last: Schema | None = None
         index: int | None = None
-        # The schema of a table service is only used if there is no other.
+        # The schema of a table service is only used if no write has a schema.
         for write in declaring or with_schema[-1:]:
             assert write.schema is not None
             if write.schema == index:

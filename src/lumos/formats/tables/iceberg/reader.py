@@ -105,7 +105,7 @@ def _with_parents(location: str) -> Iterator[str]:
 
 
 def is_below(location: str, other: str) -> bool:
-    """Whether a location equals the other one or is inside it."""
+    """Whether a location is the same as another location, or inside of it."""
     return f"{_without_scheme(location)}/".startswith(f"{_without_scheme(other)}/")
 
 
