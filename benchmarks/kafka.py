@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from benchmarks.servers import serving
 from lumos import Lumos
 from lumos.config.sources import KafkaSourceSettings
+from lumos.sources.kafka import source
 from lumos.sources.kafka.cluster import (
     ConsumerGroup,
     PartitionRange,
@@ -22,7 +23,6 @@ from lumos.sources.kafka.cluster import (
     TopicFacts,
     TopicSample,
 )
-from lumos.sources.kafka.source import KafkaSource
 
 SUBJECTS = 1_000
 VERSIONS = 10
@@ -64,7 +64,7 @@ class _Brokers:
 
 def measure() -> dict[str, Any]:
     """Median seconds of bare requests, reads and scans in one process, by turns."""
-    KafkaSource._cluster = lambda _: _Brokers()  # type: ignore[method-assign,assignment,return-value]
+    source.KafkaCluster = lambda _: _Brokers()  # type: ignore[misc,assignment]
     with (
         serving("registry_stub", str(SUBJECTS), str(VERSIONS)) as url,
         tempfile.TemporaryDirectory() as folder,
@@ -83,7 +83,7 @@ def measure() -> dict[str, Any]:
 
         works: dict[str, Callable[[int], object]] = {
             "bare_requests": lambda _: _bare_requests(url),
-            "lumos_read": lambda _: KafkaSource(section).read(lambda _share: None),
+            "lumos_read": lambda _: source.KafkaSource(section).read(lambda _share: None),
             "lumos_first_scan": lambda turn: scan(f"store-{turn}"),
             "lumos_scan_again": lambda turn: scan(f"store-{turn}"),
         }

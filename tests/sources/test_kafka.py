@@ -14,7 +14,6 @@ from fake_kafka import FakeCluster
 from lumos import Lumos
 from lumos.model.dataset import Dataset
 from lumos.sources import SourceNotUsable
-from lumos.sources.kafka.source import KafkaSource
 from lumos.store import Store
 from registry_stub import RegistryStub
 
@@ -33,7 +32,7 @@ def registry() -> Iterator[RegistryStub]:
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
     fake = FakeCluster()
-    monkeypatch.setattr(KafkaSource, "_cluster", lambda _: fake)
+    monkeypatch.setattr("lumos.sources.kafka.source.KafkaCluster", lambda _: fake)
     return fake
 
 

@@ -15,9 +15,9 @@ from lumos.sources.metastores.tables import (
     MetastoreColumn,
     MetastoreTable,
     dataset_of,
-    path_of,
     registered_table,
 )
+from lumos.sources.relational import path_of
 
 
 class StubClient:

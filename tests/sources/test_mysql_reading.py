@@ -9,8 +9,7 @@ from databases import MysqlDatabase
 from lumos.model.dataset import Definition, Owner
 from lumos.model.types import parse_type
 from lumos.sources.mysql.connection import MysqlConnection
-from lumos.sources.mysql.datasets import MysqlColumn, columns_in, default_of
-from lumos.sources.mysql.types import type_of_column
+from lumos.sources.mysql.datasets import MysqlColumn, columns_in, default_of, type_of_column
 
 pytestmark = pytest.mark.usefixtures("workplace")
 

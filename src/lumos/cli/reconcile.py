@@ -67,7 +67,7 @@ def _print_plan(report: "ReconcileReport") -> None:
 
 
 def _print_report(report: "ReconcileReport", *, source: str | None) -> None:
-    from lumos.reconcile.wording import KIND_TITLES
+    from lumos.reconcile.reports import KIND_TITLES
 
     console = stdout()
     for kind in report.counts:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
 from lumos.annotations.attribution import (
     drop_uncontested_source_annotations,
@@ -74,7 +74,7 @@ class DatasetSuccession:
     def merge_predecessors(
         self, transaction: Transaction, found: FoundDataset, urn: Urn
     ) -> tuple[ChangeEvent, ...]:
-        """Merge the datasets that are now part of this one, if it is recorded."""
+        """Merge the datasets that are now part of a dataset, if the dataset is recorded."""
         events = []
         for path in filter(None, (found.renamed_from, *found.merged_from)):
             old, current = self._known(transaction, path), transaction.known(str(urn))
@@ -87,7 +87,7 @@ class DatasetSuccession:
     def split_origin(
         self, transaction: Transaction, found: FoundDataset, known: KnownDataset | None
     ) -> KnownDataset | None:
-        """Return the dataset that a found one was split from; None if it is already recorded.
+        """Return the dataset from which a found dataset was split; None if it is already recorded.
 
         A part may be found later than the others, such as a file that could not be read before.
         """
@@ -236,7 +236,7 @@ class ChangeTime(NamedTuple):
 
 
 class SchemaSteps(NamedTuple):
-    """The schemas between the recorded and the current one, and the log entry of the current."""
+    """The schemas between the recorded and the current schema, and the log entry of the latter."""
 
     steps: tuple[PastSchema, ...]
     current: PastSchema | None
@@ -263,9 +263,9 @@ def schema_steps(
     last, earlier = (past[-1], past[:-1]) if is_in_log else (None, past)
     if last is not None and recorded is not None and last.at <= recorded.at:
         # The log does not list this change of the schema (such as a change of partition columns).
-        # It was made with the table's last commit, or with one that wrote no data.
+        # The table's last commit made it, or a commit that wrote no data.
         at = table.at if table.at > recorded.at else _UNKNOWN_TIME
-        last = msgspec.structs.replace(last, at=at, exact_time=False)
+        last = replace(last, at=at, exact_time=False)
     if recorded is None:
         if last is None:
             last = PastSchema(schema=current, at=table.at, version=table.version, exact_time=False)
@@ -288,7 +288,7 @@ def schema_steps(
 
 
 def has_new_schema(table: TableState, *, since: datetime, now: datetime) -> bool:
-    """Whether the log has a newer schema change, even if a later one has reverted it."""
+    """Whether the log has a newer schema change, even if a later commit has reverted it."""
     return len(table.past) > 1 and since < table.past[-1].at <= now
 
 
@@ -305,7 +305,7 @@ class ChangeClock:
         self._now = now
 
     def time_of(self, step: PastSchema, *, is_creation: bool = False) -> ChangeTime:
-        """When a step happened; of a new table's changes, only the creation is notified."""
+        """The time of a step; for a new table, only its creation causes notifications."""
         at = min(step.at if self._last is None else max(step.at, self._last), self._now)
         self._last = at
         metadata: dict[str, str | int] = {"table_version": step.version}

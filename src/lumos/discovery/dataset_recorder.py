@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from lumos.annotations.attribution import (
     adopt_imported,
@@ -59,7 +60,7 @@ _SCANNED_ASPECTS = ("location", "statistics", "drift")
 class RecordingOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """A dataset after it was recorded; `event` is None if nothing has changed.
 
-    `earlier` are the other events of this scan: former names, and changes that its log reports.
+    `earlier` are the other events of the scan: renames, merges, and changes in the table's log.
     """
 
     dataset: Dataset
@@ -67,10 +68,10 @@ class RecordingOutcome(msgspec.Struct, frozen=True, kw_only=True):
     earlier: tuple[ChangeEvent, ...] = ()
 
     def as_recorded(self, events: Mapping[str, ChangeEvent]) -> "RecordingOutcome":
-        """The outcome with its events replaced by the stored ones, which are given by id."""
+        """The outcome with stored events, given by id, instead of its own."""
         if self.event is None:
             return self
-        return msgspec.structs.replace(
+        return replace(
             self,
             event=events.get(self.event.event_id, self.event),
             earlier=tuple(events.get(each.event_id, each) for each in self.earlier),
@@ -97,7 +98,7 @@ class DatasetRecorder:
         self._source = source
         self._prefix = prefix
         self._at = at
-        # If not, schemas are replaced without events, and versions stay.
+        # If False, a new schema replaces the old one without an event or a new version.
         self._tracks_schemas = tracks_schemas
 
     @cached_property
@@ -119,7 +120,7 @@ class DatasetRecorder:
     def record(
         self, datasets: Iterable[tuple[Urn, FoundDataset]], known: Mapping[str, KnownDataset]
     ) -> Iterator[RecordingOutcome]:
-        """Record found datasets; unchanged ones, by their records in `known`, are not written."""
+        """Record found datasets, except those that are the same as their records in `known`."""
         remaining = iter(datasets)
         while batch := list(islice(remaining, _BATCH_SIZE)):
             yield from map(self._with_labels, self._record_batch(batch, known))
@@ -130,8 +131,8 @@ class DatasetRecorder:
         if statistics is None or not statistics.columns:
             return outcome
         labels = self._governance.get(outcome.dataset.urn, outcome.dataset.governance)
-        dataset = msgspec.structs.replace(outcome.dataset, governance=labels)
-        return msgspec.structs.replace(outcome, dataset=dataset)
+        dataset = replace(outcome.dataset, governance=labels)
+        return replace(outcome, dataset=dataset)
 
     def _record_batch(
         self, datasets: Sequence[tuple[Urn, FoundDataset]], known: Mapping[str, KnownDataset]
@@ -189,29 +190,22 @@ class DatasetRecorder:
             yield outcomes.get(key) or unchanged_dataset(with_annotations[key], urn, known[key])
 
     def _needs_update(self, urn: str, found: FoundDataset) -> bool:
-        # Statistics of files change with the files; those of databases change at any time.
-        has_new_statistics = (
-            bool(found.statistics.columns) or self._has_new_storage_class(urn, found)
-            if not found.is_reported_by_source
-            else self._statistics.get(urn) != found.statistics
-        )
-        return (
-            has_new_statistics
-            or self.locations.get(urn) != found.location
-            or self._has_new_source_annotations(urn, found)
-        )
-
-    def _has_new_storage_class(self, urn: str, found: FoundDataset) -> bool:
-        """Whether files moved to another storage class, which does not change their content."""
+        """Whether the statistics, location or source annotations of unchanged data are new."""
+        if self.locations.get(urn) != found.location:
+            return True
         by_class = found.statistics.bytes_by_class
-        if not by_class or by_class.keys() == {_DEFAULT_STORAGE_CLASS}:
-            # Files only return to the standard class if they are rewritten, which is a change.
-            return False
-        recorded = self._statistics.get(urn)
-        return recorded is None or recorded.bytes_by_class != by_class
-
-    def _has_new_source_annotations(self, urn: str, found: FoundDataset) -> bool:
-        """Whether the source changed annotations that users have overridden."""
+        if found.is_reported_by_source:
+            if self._statistics.get(urn) != found.statistics:
+                return True
+        elif found.statistics.columns:
+            return True
+        # Files move to another storage class without a change of their content. They only return to
+        # the standard class if they are rewritten, which is a change.
+        elif by_class and by_class.keys() != {_DEFAULT_STORAGE_CLASS}:
+            recorded = self._statistics.get(urn)
+            if recorded is None or recorded.bytes_by_class != by_class:
+                return True
+        # The source may have changed annotations that users have overridden.
         annotations = self._annotations.get(urn, {})
         if found.source_metadata is None or not claimed_keys(annotations):
             return False
@@ -226,8 +220,8 @@ class DatasetRecorder:
         known = transaction.known(urn)
         name = dataset_name(found, Urn.parse(urn))
         if known is not None and known.name != name:
-            # An earlier version of Lumos used another name, such as one with the extension.
-            known = msgspec.structs.replace(known, name=name)
+            # An earlier version of Lumos used another name, for example with the extension.
+            known = replace(known, name=name)
             transaction.save(known)
         if known is not None:
             annotations = transaction.annotations.get(urn)
@@ -265,7 +259,7 @@ class DatasetRecorder:
         """Record that a dataset is deleted; its history is kept."""
         cloud_version = CloudVersion.parse(known.cloud_version).next(prefix=self._prefix)
         location = self.locations.get(known.urn)
-        deleted = msgspec.structs.replace(
+        deleted = replace(
             known, state="missing", cloud_version=str(cloud_version), updated_at=self._at
         )
         transaction.save(deleted)
@@ -297,16 +291,13 @@ class DatasetRecorder:
         return tuple(event for event in events if event is not None)
 
     def _is_unchanged(self, found: FoundDataset, known: KnownDataset) -> bool:
-        return (
-            known.state == "live"
-            and known.content == found.content
-            and known.fingerprint == found.schema.full
-            and (found.table is None or self._is_table_unchanged(found, known))
-        )
-
-    def _is_table_unchanged(self, found: FoundDataset, known: KnownDataset) -> bool:
-        """Whether a table with the same data also has the same metadata and history."""
-        assert found.table is not None
+        """Whether data and schema are as recorded, and also the metadata and history of a table."""
+        if (known.state, known.content) != ("live", found.content):
+            return False
+        if known.fingerprint != found.schema.full:
+            return False
+        if found.table is None:
+            return True
         recorded = self._reported.get(known.urn, {}), self.locations.get(known.urn)
         return is_unchanged(found, *recorded, known.platform) and not has_new_schema(
             found.table, since=known.updated_at, now=self._at
@@ -339,12 +330,12 @@ class DatasetRecorder:
             metadata = SourceMetadata()
         inherited = InheritedAnnotations()
         if (origin := succession.split_origin(transaction, found, known)) is None:
-            found = msgspec.structs.replace(found, split_from=None)
+            found = replace(found, split_from=None)
         elif known is None or known.urn != origin.urn:
             inherited = succession.inherit(transaction, origin, found, urn)
         annotations = inherited.annotations
         if not claimed_keys(annotations):
-            reported = msgspec.structs.replace(found, source_metadata=metadata)
+            reported = replace(found, source_metadata=metadata)
             annotations = self._refresh_annotations(transaction, stored, reported, known, urn)
         last_metadata = None
         if metadata is not None and known is not None:
@@ -362,7 +353,7 @@ class DatasetRecorder:
         observed = _to_observed(found)
         if found.table is not None and last_metadata is not None:
             is_same = is_same_metadata(last_metadata, found, metadata or SourceMetadata())
-            observed = msgspec.structs.replace(observed, has_new_source_metadata=not is_same)
+            observed = replace(observed, has_new_source_metadata=not is_same)
         decision = decide_event(
             observed, self._recorded_dataset(transaction, past.known), prefix=self._prefix
         )
@@ -377,7 +368,7 @@ class DatasetRecorder:
                 transaction.save_aspects(str(urn), inherited.aspects, writer=_WRITER, at=self._at)
             *earlier, last = (*past.steps, *renames) or (None,)
             outcome = unchanged_dataset(found, urn, past.known)
-            return msgspec.structs.replace(outcome, event=last, earlier=tuple(earlier))
+            return replace(outcome, event=last, earlier=tuple(earlier))
         if known is None or known.state != "live":
             transaction.drop_alias(str(urn))
         if self._is_untracked(decision, past.known):
@@ -440,12 +431,8 @@ class DatasetRecorder:
         created = None
         steps: list[ChangeEvent] = []
         for step in history.steps:
-            dataset = _with_field_annotations(
-                msgspec.structs.replace(found, schema=step.schema), annotations
-            )
-            dataset = msgspec.structs.replace(
-                dataset, content=event_id(step.version, step.schema.full)
-            )
+            dataset = _with_field_annotations(replace(found, schema=step.schema), annotations)
+            dataset = replace(dataset, content=event_id(step.version, step.schema.full))
             observed = _to_observed(dataset)
             decision = decide_event(
                 observed, self._recorded_dataset(transaction, known), prefix=self._prefix
@@ -462,7 +449,7 @@ class DatasetRecorder:
             known = transaction.known(str(urn))
         if history.current is None:
             return _RecordedPast(known, None, created, tuple(steps))
-        current = msgspec.structs.replace(history.current, version=table.version)
+        current = replace(history.current, version=table.version)
         time = clock.time_of(current, is_creation=known is None)
         return _RecordedPast(known, time, created, tuple(steps))
 
@@ -539,7 +526,7 @@ class DatasetRecorder:
         )
         if known is not None and self._is_untracked(decision, known):
             versions = {name: getattr(known, name) for name in ("cloud_version", "schema_version")}
-            transaction.save(msgspec.structs.replace(record, **versions))
+            transaction.save(replace(record, **versions))
             return None
         event = ChangeEvent(
             event_id=event_id(
@@ -597,7 +584,7 @@ class DatasetRecorder:
         transaction.save_aspects(dataset.urn, aspects, writer=_WRITER, at=self._at)
 
     def _split_origin(self, found: FoundDataset) -> str | None:
-        """The URN of the dataset that this one was split from."""
+        """The URN of the dataset from which a found dataset was split."""
         return None if found.split_from is None else str(self._urn_of(found.split_from))
 
     def _event_metadata(self, found: FoundDataset, time: ChangeTime) -> dict[str, str | int]:
@@ -650,7 +637,7 @@ def _with_field_annotations(
     """A found dataset with the effective annotations of its fields."""
     if not any(key.path for reported in annotations.values() for key in reported):
         return found
-    return msgspec.structs.replace(
+    return replace(
         found,
         schema=annotate_scanned_schema(
             found.schema,
@@ -669,7 +656,7 @@ def unchanged_dataset(found: FoundDataset, urn: Urn, known: KnownDataset) -> Rec
 
 def _with_versions(dataset: Dataset, cloud_version: str, schema_version: str) -> Dataset:
     versioning = Versioning(cloud_version=cloud_version, schema_version=schema_version)
-    return msgspec.structs.replace(dataset, versioning=versioning)
+    return replace(dataset, versioning=versioning)
 
 
 def dataset_of(found: FoundDataset, urn: Urn, **inherited: Any) -> Dataset:

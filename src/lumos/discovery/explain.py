@@ -7,11 +7,12 @@ from itertools import chain
 from shlex import quote
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
 from lumos.config import Settings
 from lumos.config.sources import FileStoreSettings
 from lumos.discovery.reports import ExplainedDataset, ExplainReport, FileCount, PartitionValue
+from lumos.discovery.scan_recorder import suggestions_with_urns
 from lumos.discovery.scans import state_folder
 from lumos.discovery.targets import file_roots, is_below, selection_for, urns_for
 from lumos.errors import MisuseError
@@ -25,7 +26,7 @@ from lumos.store.errors import UnknownDataset
 
 if TYPE_CHECKING:
     from lumos.discovery.grouping.datasets import DatasetGroup
-    from lumos.discovery.lake.contents import ExplainedFile, LakeContents, LakeTable, PathInTable
+    from lumos.discovery.lake.contents import ExplainedFile, LakeContents, LakeTable
 _MAX_REASONS: Final = 20
 
 
@@ -82,7 +83,7 @@ def _explain_dataset(
     path = folder.rpartition("/")[0] if wildcard else folder
     report = _explain_path(settings, path, store, state)
     datasets = tuple(each for each in report.datasets if each.urn == dataset.urn)
-    return msgspec.structs.replace(
+    return replace(
         report, path=location.uri, datasets=datasets or report.datasets, others=(), suggestions=()
     )
 
@@ -116,17 +117,9 @@ def _explain_path(settings: Settings, path: str, store: Store | None, state: str
     report = _report_files(location, root, explained, urn_of)
     if report.kind == "folder":
         suggestions = contents.suggestions({each.group.dataset for each in explained if each.group})
-        report = msgspec.structs.replace(
-            report,
-            suggestions=tuple(
-                msgspec.structs.replace(
-                    each, datasets=tuple(str(urn_of(path)) for path in each.datasets)
-                )
-                for each in suggestions
-            ),
-        )
+        report = replace(report, suggestions=suggestions_with_urns(suggestions, urn_of))
     tables = tuple(_explain_table(each, urn_of) for each in contents.tables.below(location))
-    return msgspec.structs.replace(report, datasets=(*report.datasets, *tables))
+    return replace(report, datasets=(*report.datasets, *tables))
 
 
 def _find_root(settings: Settings, path: str, scans: Iterable[FinishedScan]) -> _ExplainedRoot:
@@ -210,9 +203,9 @@ def _report_files(
             FileCount(verdict=verdict, reason=reason, files=count)
             for (verdict, reason), count in counts.most_common(_MAX_REASONS)
         )
-        return msgspec.structs.replace(report, others=others)
+        return replace(report, others=others)
     (file,) = explained
-    return msgspec.structs.replace(
+    return replace(
         report,
         kind="file",
         verdict=file.verdict,
@@ -249,18 +242,14 @@ def _report_table(
         scanned_at=None if root.scan is None else root.scan.finished_at,
         verdict="folder" if is_data_folder else role.verdict,
         reason="" if is_data_folder else role.reason,
-        datasets=tuple(_explain_path_in_table(path, table, role, urn_of) for table, role in owners),
+        datasets=tuple(
+            _explain_table(table, urn_of)
+            if path == table.root and table.facts is not None
+            else replace(_explain_table(table, urn_of), files_here=role.files_here)
+            for table, role in owners
+        ),
         others=others if is_folder and not owners else (),
     )
-
-
-def _explain_path_in_table(
-    path: str, table: "LakeTable", role: "PathInTable", urn_of: Callable[[str], Urn]
-) -> ExplainedDataset:
-    dataset = _explain_table(table, urn_of)
-    if path == table.root and table.facts is not None:
-        return dataset
-    return msgspec.structs.replace(dataset, files_here=role.files_here)
 
 
 def _explain_table(table: "LakeTable", urn_of: Callable[[str], Urn]) -> ExplainedDataset:

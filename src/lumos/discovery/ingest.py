@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from time import monotonic
 from typing import Protocol
 
-import msgspec
+from msgspec.structs import replace
 
 from lumos.catalogs.auto_publisher import AutoPublisher
 from lumos.config import Settings
@@ -74,7 +74,7 @@ def ingest(
     unattended: bool = False,
     changed: Collection[str] | None = None,
 ) -> IngestReport:
-    """Scan the sections, or else the paths, or else the configured sources; record changes.
+    """Scan the sections if given, else the paths, else the configured sources; record changes.
 
     A failing source does not stop the others. Every change is committed to the store together with
     its notifications and its entry in the catalog outbox. If the process is killed, the next run
@@ -117,7 +117,10 @@ def ingest(
                     scans.append(recorded)
                     has_lineage = settings.switches.is_on("lineage")
                     if isinstance(target, DatabaseTarget) and has_lineage:
-                        failures += _record_view_lineage(scanner.store, recorded)
+                        # Imported late: the SQL parser is only needed for databases.
+                        from lumos.lineage.views import record_view_lineage
+
+                        failures += record_view_lineage(scanner.store, recorded)
                 except StorageFault as fault:
                     failed = scanner.explain_fault(target, fault)
                     if not has_several:
@@ -135,11 +138,13 @@ def ingest(
         failures.append(source_failure(lakes, problem))
     addresses = [each.address for each in targets.all]
     report = build_report(scans, addresses, failures, seconds=monotonic() - started)
-    _clean_up(settings, scanner.store, report)
+    changed_urns = [each.urn for each in report.datasets if each.change != "unchanged"]
+    mirror_schemas(scanner.store, changed_urns, storage=settings.storage)
+    forget_old_events(scanner.store, None, days=settings.storage.modified_retention_days)
     if profiler is not None:
         report = profiler.completed(report, progress)
     if publisher is not None:
-        report = msgspec.structs.replace(report, catalog=publisher.publish(progress))
+        report = replace(report, catalog=publisher.publish(progress))
     if sender is not None:
         sender.wake()
     return report
@@ -157,21 +162,6 @@ def _reads(
         dataset = UrnReference(urn=urn)
         found.append((urn, DatasetRead(dataset=dataset, reader=read.reader, at=at, run=run)))
     return found
-
-
-def _record_view_lineage(store: Store, recorded: RecordedScan) -> tuple[Problem, ...]:
-    """Record the lineage of views; returns the definitions that could not be parsed."""
-    # Imported late: the SQL parser is only needed for databases.
-    from lumos.lineage.views import record_view_lineage
-
-    return record_view_lineage(store, recorded)
-
-
-def _clean_up(settings: Settings, store: Store, report: IngestReport) -> None:
-    """Export changed schemas, and delete old events that only report new data."""
-    changed = [each.urn for each in report.datasets if each.change != "unchanged"]
-    mirror_schemas(store, changed, storage=settings.storage)
-    forget_old_events(store, None, days=settings.storage.modified_retention_days)
 
 
 def build_report(

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from time import monotonic
 
-import msgspec
+from msgspec.structs import replace
 
 from lumos.config import Settings
 from lumos.config.starter import check_overwrite, write_sources
@@ -47,7 +47,7 @@ def discover(
         for each in report.datasets
     ]
     write_sources(write_config, select_sections(settings, paths), datasets=lines, force=force)
-    return msgspec.structs.replace(report, config=str(write_config))
+    return replace(report, config=str(write_config))
 
 
 def _preview(
@@ -89,7 +89,7 @@ def _preview(
             suggestion
             for source, discovery in discoveries
             for suggestion in suggestions_with_urns(
-                discovery, partial(source.urn, environment=settings.environment)
+                discovery.suggestions, partial(source.urn, environment=settings.environment)
             )
         ),
     )

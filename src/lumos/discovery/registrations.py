@@ -1,8 +1,8 @@
-"""What a metastore registered at its last scan, kept with the state of scans for `reconcile`.
+"""The tables and partitions of a metastore at its last scan, stored for `lumos reconcile`.
 
-Tables and partitions are rows of Parquet parts of limited size, so that neither the scan nor its
-readers hold all of them. The name of a part is the hash of its rows: a scan that finds the same
-registrations writes only its index.
+They are rows of Parquet files (parts) of limited size, so that neither a scan nor a reader has to
+hold all of them in memory. A part is named by the hash of its rows, so a scan that finds the same
+registrations only writes a new index.
 """
 
 import hashlib
@@ -61,16 +61,11 @@ class _Layout(NamedTuple, Generic[_Row]):
     table_of: Callable[[_Row], str]
 
 
-def _table_values(row: RegisteredTable) -> Sequence[Any]:
-    return (*row[:4], _encode_texts(row.partition_keys).decode(), *row[5:])
-
-
-def _table_from(values: Sequence[Any]) -> RegisteredTable:
-    return RegisteredTable._make((*values[:4], _decode_texts(values[4]), *values[5:]))
-
-
 _TABLES: Final = _Layout[RegisteredTable](
-    _TABLE_COLUMNS, _table_values, _table_from, lambda row: row.path
+    _TABLE_COLUMNS,
+    lambda row: (*row[:4], _encode_texts(row.partition_keys).decode(), *row[5:]),
+    lambda values: RegisteredTable._make((*values[:4], _decode_texts(values[4]), *values[5:])),
+    lambda row: row.path,
 )
 _PARTITIONS: Final = _Layout[RegisteredPartition](
     _PARTITION_COLUMNS,
@@ -88,12 +83,12 @@ class RegistrationStore:
         self._storage = storage_of(folder, access)
 
     def writer(self, name: str) -> "RegistrationWriter":
-        """Writes the registrations of the scan with this name."""
+        """A writer for the registrations of the scan with this name."""
         existing = set(self._storage.files(self._parts))
         return RegistrationWriter(self, name, existing)
 
     def index(self, name: str) -> RegistrationIndex | None:
-        """The parts of a scan; None if there is no state of it."""
+        """The parts of a scan; None if the scan stored none."""
         try:
             data = self._storage.read(f"{self._folder}/{name}")
             return msgspec.msgpack.decode(data, type=RegistrationIndex)
@@ -107,7 +102,7 @@ class RegistrationStore:
     def partitions(
         self, index: RegistrationIndex, *, first: str, last: str
     ) -> Iterator[RegisteredPartition]:
-        """The partitions of the tables from one path to another, which are read in this order."""
+        """The partitions of all tables with paths from `first` to `last`."""
         for part in index.partitions:
             if part.first <= last and part.last >= first:
                 for row in self._rows(part, _PARTITIONS):
@@ -138,7 +133,7 @@ class RegistrationStore:
         return map(layout.from_values, zip(*columns, strict=True))
 
     def write_part(self, rows: list[_Row], layout: _Layout[_Row], existing: set[str]) -> str:
-        """Write rows unless there is a part with the same ones; return the name of the part."""
+        """Write rows, unless a part with the same rows exists; return the name of the part."""
         values = [tuple(layout.to_values(row)) for row in rows]
         name = hashlib.blake2b(msgspec.msgpack.encode(values), digest_size=16).hexdigest()
         if f"{name}.parquet" not in existing:

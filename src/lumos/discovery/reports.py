@@ -210,7 +210,7 @@ class PartitionValue(Report, frozen=True, kw_only=True):
 
 
 class FileCount(Report, frozen=True, kw_only=True):
-    """The number of files of a folder that belong to no dataset for one reason."""
+    """A reason why files of a folder belong to no dataset, and the number of these files."""
 
     verdict: str
     reason: str

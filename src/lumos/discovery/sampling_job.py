@@ -7,9 +7,8 @@ from typing import Final
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from lumos.discovery.lake.job import task_count
 from lumos.sources.interface import SampleReader
-from lumos.spark.tasks import Task, run_tasks
+from lumos.spark.tasks import Task, run_tasks, task_count
 
 _TASK_COLUMNS: Final = pa.schema([("task_body", pa.binary())])
 _RESULTS: Final = pa.schema([("task", pa.int64()), ("result", pa.binary())])

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
 from lumos.config import Settings
 from lumos.discovery.dataset_recorder import DatasetRecorder, RecordingOutcome, unchanged_dataset
@@ -76,7 +76,7 @@ class ScanRecorder:
         self._urn_of = partial(source.urn, environment=settings.environment)
 
     def load_memories(self, paths: Collection[str]) -> dict[str, "StoredMemory"]:
-        """The schema memories of datasets by path, whichever scan has stored them."""
+        """The schema memories of datasets by path, also those that scans of other roots stored."""
         known = self._store.known(source=self._scan.source)
         identities = self._identify(paths, known)
         return load_memories(
@@ -109,14 +109,14 @@ class ScanRecorder:
         if isinstance(source, LakeSource):
             identities = self._identify({each.path for each in discovery.datasets}, known)
             remarks = [each.remark for each in identities.values() if each.remark is not None]
-            discovery = msgspec.structs.replace(discovery, problems=(*remarks, *discovery.problems))
+            discovery = replace(discovery, problems=(*remarks, *discovery.problems))
             outcomes = [
                 unchanged_dataset(each, urn, containing)
                 for urn, each in found
                 if (containing := identities[each.path].containing) is not None
             ]
             found = [
-                (identity.urn, msgspec.structs.replace(each, path=identity.path))
+                (identity.urn, replace(each, path=identity.path))
                 for _, each in found
                 if (identity := identities[each.path]).containing is None
             ]
@@ -155,7 +155,7 @@ class ScanRecorder:
             removals=tuple(
                 event for event in transaction.new_events if event.type is EventType.DELETED
             ),
-            suggestions=suggestions_with_urns(discovery, self._urn_of),
+            suggestions=suggestions_with_urns(discovery.suggestions, self._urn_of),
         )
         _log_scan(scan, recorded_scan)
         return recorded_scan
@@ -225,7 +225,7 @@ class ScanRecorder:
         return [
             (
                 urn,
-                msgspec.structs.replace(each, merged_from=(*each.merged_from, *parts[each.path])),
+                replace(each, merged_from=(*each.merged_from, *parts[each.path])),
             )
             if each.path in parts
             else (urn, each)
@@ -271,10 +271,10 @@ class ScanRecorder:
 
 
 def load_memories(store: Store, urns: Mapping[str, str]) -> dict[str, "StoredMemory"]:
-    """The schema memories of live datasets; `urns` and the result have the same keys.
+    """The schema memories of live datasets; the result has the keys of `urns`.
 
-    A dataset that was imported, or recorded by a version that stored memories in manifests, has no
-    memory yet. It gets one from its recorded schema and drift.
+    Datasets that were imported, or recorded by a version that stored memories in manifests, have no
+    memory in the store. Their memory is derived from the recorded schema and drift.
     """
     from lumos.discovery.lake.dataset_schema import decode_memory, memory_from_record
 
@@ -301,12 +301,12 @@ def load_memories(store: Store, urns: Mapping[str, str]) -> dict[str, "StoredMem
 
 
 def suggestions_with_urns(
-    discovery: Discovery, urn_of: Callable[[str], Urn]
+    suggestions: Iterable[Suggestion], urn_of: Callable[[str], Urn]
 ) -> tuple[Suggestion, ...]:
-    """The suggestions of a scan with URNs instead of paths."""
+    """The suggestions with URNs instead of paths."""
     return tuple(
-        msgspec.structs.replace(each, datasets=tuple(str(urn_of(path)) for path in each.datasets))
-        for each in discovery.suggestions
+        replace(each, datasets=tuple(str(urn_of(path)) for path in each.datasets))
+        for each in suggestions
     )
 
 
@@ -332,7 +332,7 @@ def match_renamed_tables(
         and each.urn not in present
     }
     return [
-        (urn, msgspec.structs.replace(each, renamed_from=earlier[each.location.identity]))
+        (urn, replace(each, renamed_from=earlier[each.location.identity]))
         if str(urn) not in known and each.location.identity in earlier
         else (urn, each)
         for urn, each in found
@@ -366,7 +366,7 @@ def _is_inside(path: str, folder: str) -> bool:
 
 
 def _is_in_any(dataset: KnownDataset, urns: Iterable[str]) -> bool:
-    """Whether a dataset is one of the URNs or lies below one."""
+    """Whether a dataset has one of the URNs, or lies below one of them."""
     return any(_is_inside(dataset.urn, urn) for urn in urns)
 
 

@@ -61,7 +61,7 @@ def check_state(state_uri: str, access: StorageAccess) -> None:
 
 
 class OpenScan(NamedTuple):
-    """A scan that holds the lock of its source; `last_manifest` names that of the last scan."""
+    """A scan that holds the lock of its source; `last_manifest` is the last manifest's name."""
 
     target: ScanTarget
     scan: FinishedScan
@@ -149,7 +149,7 @@ class SourceScanner:
                     self._registrations(target).delete_all_but(referenced)
 
     def discover(self, scan: OpenScan, *, changed: Collection[str] | None = None) -> Discovery:
-        """Discover the datasets of a target; of a lake, only look at `changed` paths if given."""
+        """Discover the datasets of a target; `changed` limits the scan of a lake to these paths."""
         match scan.target:
             case LakeTarget():
                 return self._discover_lake(scan.target, scan, changed)
@@ -178,7 +178,7 @@ class SourceScanner:
                 return source.read(report_progress)
 
     def _registrations(self, target: DatabaseTarget) -> "RegistrationStore":
-        """What scans of a metastore store for `lumos reconcile`."""
+        """The tables and partitions that scans of a metastore store for `lumos reconcile`."""
         from lumos.discovery.registrations import RegistrationStore
 
         folder = state_folder(self._state, target.source_id)

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
+from msgspec.structs import replace
 
 from lumos.actor import acting_as, current_actor
 from lumos.catalogs.auto_publisher import AutoPublisher
@@ -173,7 +173,7 @@ class DiscoveryService:
     def _scan_unattended(
         self, section: SourceSettings, changed: Collection[str] | None = None
     ) -> IngestReport:
-        with acting_as(msgspec.structs.replace(current_actor(), kind="watcher")):
+        with acting_as(replace(current_actor(), kind="watcher")):
             return self._scan(
                 [],
                 sections=[section],

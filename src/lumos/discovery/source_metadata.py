@@ -8,7 +8,7 @@ the properties, prefixed with the platform's name.
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
 from lumos.annotations.rules import (
     COMMENT_PROPERTY,
@@ -52,7 +52,7 @@ def apply_source_metadata(
     """The dataset with the metadata of its source; `before` has the metadata of the last scan."""
     recorded, annotations = before or RecordedMetadata(dataset)
     earlier = annotations.get(DATA_SOURCE, {})
-    return msgspec.structs.replace(
+    return replace(
         dataset,
         documentation=_documentation(recorded.documentation, earlier, metadata.description),
         ownership=_ownership(recorded.ownership, earlier, metadata.owner),
@@ -103,7 +103,7 @@ def describe_differences(before: RecordedMetadata, found: FoundDataset) -> str:
 
 
 def _find_changed_native_types(before: Dataset, found: FoundDataset) -> Iterator[str]:
-    """Describe columns of which only the native type changed: `a changed: json -> jsonb`."""
+    """Describe columns that only changed their native type: `a changed: json -> jsonb`."""
     for field in found.schema.fields:
         old = before.schema.field(field.name) if before.schema else None
         if old and old.type == field.type and old.native_type != field.native_type:
@@ -150,7 +150,7 @@ def _documentation(
     is_from_source = reported is not None and current.description == reported.value
     if current.description is not None and not is_from_source:
         return recorded
-    updated = msgspec.structs.replace(current, description=description)
+    updated = replace(current, description=description)
     return None if updated == Documentation() and recorded is None else updated
 
 

@@ -112,7 +112,14 @@ def resolve_targets(
             unusable.append((section, problem))
     if unusable and not (lakes or databases):
         raise unusable[0][1]
-    _check_instances(databases)
+    addresses: dict[str, str] = {}
+    for each in databases:
+        first = addresses.setdefault(each.source_id, each.address)
+        if first != each.address:
+            raise MisuseError(
+                f"The tables of {first} and {each.address} would have the same URNs. "
+                "Give one of the two sources an 'instance', such as 'instance: replica'."
+            )
     failures = tuple(source_failure(source_name(section), problem) for section, problem in unusable)
     return ScanTargets(_without_nested(lakes), databases, failures)
 
@@ -172,18 +179,6 @@ def source_name(source: Any) -> str:
     )
     address = getattr(source, "connection_string", None) or getattr(source, "host", None) or ""
     return source.name or f"{source.type} {', '.join(paths) or address}".strip()
-
-
-def _check_instances(databases: Sequence[DatabaseTarget]) -> None:
-    """Raise MisuseError if the tables of two databases would have the same URNs."""
-    addresses: dict[str, str] = {}
-    for each in databases:
-        first = addresses.setdefault(each.source_id, each.address)
-        if first != each.address:
-            raise MisuseError(
-                f"The tables of {first} and {each.address} would have the same URNs. "
-                "Give one of the two sources an 'instance', such as 'instance: replica'."
-            )
 
 
 def _with_scan_settings(selection: FileSelection, settings: Settings) -> FileSelection:

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from lumos.model.dataset import ColumnStatistics
 from lumos.model.schema import Schema
@@ -217,6 +218,4 @@ def with_distinct_names(schema: Schema) -> Schema:
     if names == distinct:
         return schema
     renamed = zip(schema.fields, distinct, strict=True)
-    return Schema(
-        fields=tuple(msgspec.structs.replace(field, name=name) for field, name in renamed)
-    )
+    return Schema(fields=tuple(replace(field, name=name) for field, name in renamed))

@@ -320,7 +320,9 @@ def is_header(columns: Sequence[CsvColumn]) -> bool:
     """Whether the first cells are the names of the columns."""
     named = [column for column in columns if column.top]
     tops = [column.top for column in named]
-    if not tops or any(map(_is_too_long, tops)):
+    if not tops or any(
+        len(top) > _MAX_NAME_LENGTH or top.count(" ") >= _MAX_NAME_WORDS for top in tops
+    ):
         return False
     values = [top for top in tops if type_of_texts([top]) is not STRING]
     if all(column.type is NULL for column in columns):
@@ -330,10 +332,6 @@ def is_header(columns: Sequence[CsvColumn]) -> bool:
     if values:
         return evident >= len(values) or (len(values) < len(tops) and _are_years(values))
     return evident > 0 or _has_other_patterns(named)
-
-
-def _is_too_long(top: str) -> bool:
-    return len(top) > _MAX_NAME_LENGTH or top.count(" ") >= _MAX_NAME_WORDS
 
 
 def _are_years(values: Sequence[str]) -> bool:

@@ -149,7 +149,10 @@ def widen(left: DataType, right: DataType) -> DataType:
         case Map(), Map():
             return Map(widen(left.key, right.key), widen(left.value, right.value))
         case Struct(), Struct():
-            return _widen_structs(left, right)
+            members = {member.name: member.type for member in left.members}
+            for member in right.members:
+                members[member.name] = widen(members.get(member.name, NULL), member.type)
+            return struct_or_map(members)
         case (Map() as map, Struct() as struct) | (Struct() as struct, Map() as map):
             return widen(map, _as_map(struct))
     both = {left, right}
@@ -160,13 +163,6 @@ def widen(left: DataType, right: DataType) -> DataType:
     if both <= {DATE, Timestamp("us")}:
         return Timestamp("us")
     return STRING
-
-
-def _widen_structs(left: Struct, right: Struct) -> DataType:
-    members = {member.name: member.type for member in left.members}
-    for member in right.members:
-        members[member.name] = widen(members.get(member.name, NULL), member.type)
-    return struct_or_map(members)
 
 
 def struct_or_map(members: dict[str, DataType]) -> DataType:

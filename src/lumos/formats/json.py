@@ -120,7 +120,7 @@ _MAX_BAD_RECORDS: Final = 100
 
 
 class JsonRecords(NamedTuple):
-    """Values, the number of invalid ones between them, and their share of the text."""
+    """Values, the number of invalid values between them, and their share of the text."""
 
     values: list[Any]
     bad: int = 0
@@ -128,14 +128,14 @@ class JsonRecords(NamedTuple):
     is_array: bool = False
 
 
-def _integer(text: str) -> int:
-    # Python refuses to parse very long integers; all of them are out of range anyway.
-    return int(text) if len(text) <= _MAX_INTEGER_LENGTH else 10**_MAX_INTEGER_LENGTH
-
-
 _fast_decoder = msgspec.json.Decoder()
 # Slower than msgspec, but returns the end of a value, and accepts NaN.
-_decoder = json.JSONDecoder(parse_int=_integer)
+_decoder = json.JSONDecoder(
+    # Python refuses to parse very long integers; all of them are out of range anyway.
+    parse_int=lambda text: (
+        int(text) if len(text) <= _MAX_INTEGER_LENGTH else 10**_MAX_INTEGER_LENGTH
+    )
+)
 
 
 def decode_valid_records(data: bytes, *, whole: bool) -> JsonRecords | None:
@@ -175,7 +175,7 @@ def _decode_lines(data: bytes) -> list[Any] | None:
 
 
 def decode_records(text: str, *, whole: bool) -> JsonRecords:
-    """The values in any text, and the number of invalid ones; may raise RecursionError."""
+    """The values in any text, and the number of invalid values; may raise RecursionError."""
     start = _after_space(text, 0)
     if text.startswith("[", start):
         array = _elements(text, start + 1, whole=whole)

@@ -14,11 +14,10 @@ from functools import cache, cached_property, lru_cache
 from math import isfinite
 from typing import ClassVar, Final, NamedTuple, TypeAlias
 
-import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
+from msgspec.structs import replace
 
-from lumos.formats import thrift
 from lumos.formats.columns import (
     BoundKind,
     FileColumnStatistics,
@@ -204,18 +203,25 @@ def _column_statistics(column: ParquetColumn, chunk: _Chunk) -> FileColumnStatis
 
 
 def _row_groups(footer: bytes, position: int) -> Iterator[list[_Chunk]]:
-    id = 2
-    while True:
-        id, type, position = read_field_header(footer, position, id)
-        if type == STOP:
-            return
-        if id == _ROW_GROUPS:
-            break
-        position = skip(footer, position, type)
+    type, position = _find_field(footer, _ROW_GROUPS, position, previous=_SCHEMA)
+    if type == STOP:
+        return
     count, position = _struct_list(footer, position, type)
     for _ in range(count):
         chunks, position = _row_group(footer, position)
         yield chunks
+
+
+def _find_field(
+    footer: bytes, wanted: int, position: int = 0, *, previous: int = 0
+) -> tuple[int, int]:
+    """The type and position of a field; the type is STOP if the struct does not have it."""
+    id = previous
+    while True:
+        id, type, position = read_field_header(footer, position, id)
+        if type == STOP or id == wanted:
+            return type, position
+        position = skip(footer, position, type)
 
 
 def _row_group(footer: bytes, position: int) -> tuple[list[_Chunk], int]:
@@ -340,7 +346,7 @@ def _headers(*types: int) -> bytes:
 
 
 def _short_list_pattern(type: int, element: bytes) -> bytes:
-    """A pattern of lists of up to 14 such elements."""
+    """A pattern of lists with up to 14 elements."""
     return _alternatives(
         rb"%b(?:%b){%d}" % (re.escape(bytes([count << 4 | type])), element, count)
         for count in range(15)
@@ -463,7 +469,11 @@ class _SchemaPrefix:
             if column.path in self.doubles and _may_be_integers(column)
         )
         if names not in self._marked:
-            self._marked[names] = KnownSchema(_with_mark(self.known.schema, names))
+            fields = (
+                replace(field, tags=(*field.tags, MAYBE_INTEGERS)) if field.name in names else field
+                for field in self.known.schema.fields
+            )
+            self._marked[names] = KnownSchema(Schema(fields=tuple(fields)))
         return self._marked[names]
 
 
@@ -471,17 +481,6 @@ def _may_be_integers(column: FileColumnStatistics) -> bool:
     bounds = (column.minimum, column.maximum)
     return bool(column.null_count) and all(
         bound is None or (isfinite(bound) and bound == int(bound)) for bound in bounds
-    )
-
-
-def _with_mark(schema: Schema, names: frozenset[str]) -> Schema:
-    return Schema(
-        fields=tuple(
-            msgspec.structs.replace(field, tags=(*field.tags, MAYBE_INTEGERS))
-            if field.name in names
-            else field
-            for field in schema.fields
-        )
     )
 
 
@@ -506,41 +505,29 @@ def _footer(file: RangedBytes) -> bytes:
 
 def _schema_list(footer: bytes) -> tuple[int, int]:
     """The start and end of the schema list."""
-    id = position = 0
-    while True:
-        id, type, start = thrift.read_field_header(footer, position, id)
-        if type == thrift.STOP:
-            raise MalformedData("It has no schema.")
-        position = thrift.skip(footer, start, type)
-        if id == _SCHEMA:
-            if type != thrift.LIST:
-                raise MalformedData("Its schema is not a list.")
-            return start, position
+    type, start = _find_field(footer, _SCHEMA)
+    if type == STOP:
+        raise MalformedData("It has no schema.")
+    if type != LIST:
+        raise MalformedData("Its schema is not a list.")
+    return start, skip(footer, start, type)
 
 
 def _row_count(footer: bytes, position: int) -> int:
     if footer[position : position + 1] == _ROW_COUNT_HEADER:
-        rows, _ = read_signed(footer, position + 1)
+        position += 1
     else:
-        rows = _find_row_count(footer)
+        type, position = _find_field(footer, _ROWS)
+        if type != INT64:
+            raise MalformedData("It has no row count.")
+    rows, _ = read_signed(footer, position)
     if rows < 0:
         raise MalformedData(f"It has a negative row count ({rows}).")
     return rows
 
 
-def _find_row_count(footer: bytes) -> int:
-    id = position = 0
-    while True:
-        id, type, position = thrift.read_field_header(footer, position, id)
-        if type == thrift.STOP:
-            raise MalformedData("It has no row count.")
-        if id == _ROWS and type == thrift.INT64:
-            return read_signed(footer, position)[0]
-        position = thrift.skip(footer, position, type)
-
-
 def _schema(schema_list: bytes) -> Schema:
-    """The schema that pyarrow reads from a file with nothing but this schema list."""
+    """The schema that pyarrow reads from a file that only contains this schema list."""
     footer = b"\x15\x02\x19" + schema_list + b"\x16\x00\x19\x0c\x00"
     file = b"".join((_MAGIC, footer, len(footer).to_bytes(4, "little"), _MAGIC))
     try:

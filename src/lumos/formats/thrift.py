@@ -67,7 +67,11 @@ def skip(data: bytes, position: int, type: int, depth: int = 0) -> int:
         length, position = read_unsigned(data, position)
         return check_end(data, position + length)
     if type == STRUCT:
-        return _skip_struct(data, position, depth)
+        id, field_type, position = read_field_header(data, position, 0)
+        while field_type != STOP:
+            position = skip(data, position, field_type, depth + 1)
+            id, field_type, position = read_field_header(data, position, id)
+        return position
     if type in (LIST, SET):
         count, element, position = read_list_header(data, position)
         for _ in range(count):
@@ -78,15 +82,6 @@ def skip(data: bytes, position: int, type: int, depth: int = 0) -> int:
     if type in _FIXED:
         return check_end(data, position + _FIXED[type])
     raise MalformedData(f"Unknown Thrift type {type}.")
-
-
-def _skip_struct(data: bytes, position: int, depth: int) -> int:
-    id = 0
-    while True:
-        id, type, position = read_field_header(data, position, id)
-        if type == STOP:
-            return position
-        position = skip(data, position, type, depth + 1)
 
 
 def _skip_element(data: bytes, position: int, type: int, depth: int) -> int:

@@ -180,7 +180,7 @@ def known_fields(schema: Schema, properties: Mapping[str, str] = {}) -> tuple[Kn
 
 
 def _name_mapping(text: str | None) -> NamesInFiles | None:
-    """Iceberg's name mapping; None if there is none, or an invalid one."""
+    """Iceberg's name mapping; None if it is missing or invalid."""
     if text is None:
         return None
     try:

@@ -6,10 +6,11 @@ from functools import partial
 from itertools import chain
 from typing import Final, NamedTuple, Protocol
 
-import msgspec
+from msgspec.structs import replace
 
 from lumos.config import Settings
 from lumos.config.sources import FileStoreSettings
+from lumos.discovery.grouping.patterns import NULL_PARTITION
 from lumos.discovery.hints.listing import with_stored_hints
 from lumos.discovery.lake.contents import DataFile, LakeContents
 from lumos.discovery.lake.manifest import ManifestStore, ScanManifest
@@ -37,7 +38,6 @@ from lumos.store import DatasetFilter, KnownDataset, Store
 _LOG: Final = "hudi-log"
 # Delta's protocol encodes bytes like this; Spark writes them unescaped.
 _ESCAPED: Final = re.compile(r"(\\u00[0-9a-fA-F]{2})+")
-_NULL_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
 _MISSING_STATE: Final = "the state of its last scan is missing. Run lumos ingest."
 
 
@@ -86,7 +86,7 @@ class _ScannedRoot(NamedTuple):
     manifest: ScanManifest
 
     def contents(self, urn_of: Callable[[str], Urn]) -> dict[str, Callable[[], Iterator[DataFile]]]:
-        """How to read the files of each dataset."""
+        """Functions that read the files of each dataset, by URN."""
         contents = LakeContents.of_scan(
             self.selection, self.manifest, state_access=self.state_access
         )
@@ -185,7 +185,7 @@ def _source_file(file: DataFile) -> SourceFile:
         unit=0,
         names=tuple(field.name for field in file.schema.fields),
         partitions=tuple(
-            (key, None if value == _NULL_PARTITION else value)
+            (key, None if value == NULL_PARTITION else value)
             for key, value in file.partitions
             if not key.startswith("{")
         ),
@@ -228,7 +228,7 @@ def _files(
             for name, text in live.partition
         }
         deletes = tuple(
-            msgspec.structs.replace(each, path=each.path and absolute(each.path, root))
+            replace(each, path=each.path and absolute(each.path, root))
             for each in live.deletes
             if each.kind != "equality"
         )

@@ -8,16 +8,15 @@ driver and the code of the job stay small for any number of files.
 """
 
 import hashlib
-import os
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from threading import Event, Thread
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
 import pyarrow as pa
+from msgspec.structs import replace
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -55,9 +54,9 @@ from lumos.profiles.rows import deleted_rows, read_batches
 from lumos.profiles.tasks import FileTask, RowBatch
 from lumos.profiles.values import column_values
 from lumos.spark.problems import MAX_LISTED_IN_TOTAL, ProblemCount, ProblemList
-from lumos.spark.session import is_local
-from lumos.spark.tasks import task_rows
+from lumos.spark.tasks import task_count, task_rows
 from lumos.storage import DEFAULT_ACCESS, StorageAccess, storage_of
+from lumos.storage.polling import polled_files
 
 _HLL_BITS: Final = 12
 # An error of about 0.45 % of the rows; Spark's default of 200 has 1.3 %, too much for the 1st and
@@ -185,7 +184,7 @@ def _estimates_by_leaf(frame: DataFrame) -> DataFrame:
 
 
 def _merge_sketches(name: str, merge: Any) -> Column:
-    """Merge a list of sketches into one; Spark has an aggregate for this only since 4.1.2."""
+    """Merge a list of sketches; Spark only has an aggregate for this since 4.1.2."""
     listed = F.col(name)
     rest = F.slice(listed, F.lit(2), F.greatest(F.size(listed) - 1, F.lit(0)))
     return F.reduce(rest, F.get(listed, F.lit(0)), lambda one, other: merge(one, other))
@@ -372,8 +371,7 @@ def _resolve_paths(task: FileTask, roots: tuple[str, ...]) -> FileTask:
     return task._replace(
         path=resolve(task.path),
         deletes=tuple(
-            msgspec.structs.replace(each, path=each.path and resolve(each.path))
-            for each in task.deletes
+            replace(each, path=each.path and resolve(each.path)) for each in task.deletes
         ),
         logs=tuple(map(resolve, task.logs)),
     )
@@ -403,9 +401,6 @@ def _problem(task: FileTask, code: str, reason: str, *, remark: bool = False) ->
 
 # Increment this when cached measurements of earlier versions must not be used any longer.
 _VERSION: Final = 6
-_PARTS_PER_CORE: Final = 4
-_MAX_PARTS: Final = 256
-_PROGRESS_SECONDS: Final = 0.5
 
 # Called with the bytes that were read, and the completed share of all work.
 ReportRead: TypeAlias = Callable[[int, float], None]
@@ -485,7 +480,7 @@ def _measure_new_files(
                 part.tasks,
                 size=part.size,
             )
-            for number, part in enumerate(task_parts(files, division, parts=_part_count(spark)))
+            for number, part in enumerate(task_parts(files, division, parts=task_count(spark)))
         ]
         job = ProfileJob(
             tuple(leaves),
@@ -512,13 +507,6 @@ def _measured_units(
             yield MeasuredUnit(spec, file_hashes, sum(sizes[is_in_unit].tolist()), measurement)
 
 
-def _part_count(spark: SparkSession) -> int:
-    if is_local(spark.conf.get("spark.master", "") or ""):
-        return min(_MAX_PARTS, _PARTS_PER_CORE * max(2, os.cpu_count() or 2))
-    # The size of a cluster is unknown; its configured parallelism is the best guess.
-    return min(_MAX_PARTS, int(spark.conf.get("spark.sql.shuffle.partitions") or 64))
-
-
 @contextmanager
 def _remove_files_after(markers: ProgressMarkers) -> Iterator[None]:
     """Remove the files of a job afterwards, and those of earlier jobs that were killed."""
@@ -532,27 +520,12 @@ def _remove_files_after(markers: ProgressMarkers) -> Iterator[None]:
 @contextmanager
 def _report_markers(markers: ProgressMarkers, report: ReportRead, *, parts: int) -> Iterator[None]:
     """Report the progress of a job from the marker files of its tasks."""
-    storage = storage_of(markers.folder, markers.access)
-    finished = Event()
 
-    def poll() -> None:
-        while not finished.wait(_PROGRESS_SECONDS):
-            try:
-                names = storage.files(markers.folder)
-            except OSError:
-                # If the storage fails, the tasks report it.
-                continue
-            suffixes = [
-                name.rpartition("-")[2] for name in names if name.startswith(f"{markers.job}-")
-            ]
-            # A file that is being written has another suffix.
-            sizes = [int(size) for size in suffixes if size.isdigit()]
-            report(sum(sizes), len(sizes) / parts)
+    def report_files(names: list[str]) -> None:
+        suffixes = [name.rpartition("-")[2] for name in names if name.startswith(f"{markers.job}-")]
+        # A file that is being written has another suffix.
+        sizes = [int(size) for size in suffixes if size.isdigit()]
+        report(sum(sizes), len(sizes) / parts)
 
-    thread = Thread(target=poll, name="progress", daemon=True)
-    thread.start()
-    try:
+    with polled_files(storage_of(markers.folder, markers.access), markers.folder, report_files):
         yield
-    finally:
-        finished.set()
-        thread.join()

@@ -77,7 +77,7 @@ class MeasurementCache:
                 yield unit
 
     def replace(self, reused: Iterable[MeasuredUnit], new: Iterable[MeasuredUnit]) -> None:
-        """Store the new units, and delete all others except the reused ones.
+        """Store the new units, and delete all units that are neither new nor reused.
 
         A new unit replaces a unit of the same name that is damaged or was measured differently.
         """
@@ -265,7 +265,7 @@ def divide(files: SourceFiles, units: Iterable[MeasuredUnit], *, leaves: int) ->
             reused.append(unit)
             is_covered[positions] = True
     if len(reused) > max_units:
-        # Many small units are measured again as one.
+        # Many small units are measured again as a single unit.
         for unit in reused[max_units // 2 :]:
             is_covered[_positions(unit.identities, present)] = False
         reused = reused[: max_units // 2]
@@ -276,7 +276,7 @@ def divide(files: SourceFiles, units: Iterable[MeasuredUnit], *, leaves: int) ->
 def _positions(
     searched: npt.NDArray[np.uint64], present: npt.NDArray[np.uint64]
 ) -> npt.NDArray[np.intp] | None:
-    """The positions of identities among all, which are sorted; None if one is missing."""
+    """The positions of identities in a sorted array; None if any of them is missing."""
     positions = np.searchsorted(present, searched)
     are_present = (positions < len(present)).all() and (present[positions] == searched).all()
     return positions if are_present else None
@@ -320,7 +320,13 @@ def task_parts(files: SourceFiles, division: Division, *, parts: int) -> Iterato
     for unit, file in zip(division.unit_numbers, files, strict=True):
         if unit < 0:
             continue
-        for task in _portions(file.task._replace(unit=unit)):
+        whole = file.task._replace(unit=unit)
+        is_divisible = (
+            whole.format in _DIVISIBLE_FORMATS and whole.max_rows is None and whole.sample >= 1.0
+        )
+        count = max(1, math.ceil(whole.size / _PORTION_BYTES)) if is_divisible else 1
+        for number in range(count):
+            task = whole._replace(portion=(number, count)) if is_divisible else whole
             size = task.size / task.portion[1]
             if part and (filled + size / 2 > target or len(part) >= _MAX_FILES_PER_PART):
                 yield TaskPart(part, int(filled))
@@ -331,13 +337,6 @@ def task_parts(files: SourceFiles, division: Division, *, parts: int) -> Iterato
         yield TaskPart(part, int(filled))
 
 
-def _portions(task: FileTask) -> list[FileTask]:
-    if task.format not in _DIVISIBLE_FORMATS or task.max_rows is not None or task.sample < 1.0:
-        return [task]
-    count = max(1, math.ceil(task.size / _PORTION_BYTES))
-    return [task._replace(portion=(number, count)) for number in range(count)]
-
-
 def limit_rows(files: SourceFiles, rows: int) -> Iterator[SourceFile]:
     """Yield files with a limit on their rows, about `rows` in total."""
     rows_per_file = -(-rows // max(1, len(files)))
@@ -346,7 +345,7 @@ def limit_rows(files: SourceFiles, rows: int) -> Iterator[SourceFile]:
 
 
 def sample_files(files: SourceFiles, share: float) -> Iterator[SourceFile]:
-    """Yield a share of the bytes: always the same whole files, and a part of the last one."""
+    """Yield files with a share of the bytes: always the same files, the last one in part."""
     wanted_bytes = share * files.size
     hashes = b"".join(identity_of(file.task.path) for file in files)
     shares = np.zeros(len(files))

@@ -131,7 +131,7 @@ _process: ReaderProcess | None = None
 def read_in_child(
     read: FormatReader, task: FileTask, wanted: Mapping[str, DataType], file: RangedFile | None
 ) -> Iterator[RowBatch]:
-    """Yield the batches of a file, read by the child process of this one."""
+    """Yield the batches of a file, read by a child process."""
     # One child per process reads all its files.
     global _process
     if _process is None or _process.parent != os.getpid():

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-import msgspec
+from msgspec.structs import replace
 
 from lumos.model.dataset import ColumnProfile, Profile, Quality
 from lumos.model.discovery import Problem
@@ -15,7 +15,6 @@ from lumos.model.report import FORMAT_VERSION, Report
 from lumos.model.types import FLOAT16, FLOAT32, DataType, Duration, Time, Timestamp
 from lumos.profiles.columns import ProfiledColumn
 from lumos.profiles.measurements import RANKS, ColumnTally, Estimates, ProfileResult
-from lumos.spark.problems import ProblemList
 
 
 class ProfileReport(Report, frozen=True, kw_only=True):
@@ -58,23 +57,18 @@ def build_profile(
         leaf.path: _column(leaf, tally, result.estimates.get(number))
         for number, (leaf, tally) in enumerate(zip(leaves, result.tallies, strict=True))
     }
+    # Only the first problems are listed with their files; the others are counts per Spark task.
+    problems = result.problems
+    listed = {each.path for each in problems.listed if not each.remark}
+    not_listed = sum(each.count for each in problems.not_listed() if not each.remark)
     return Profile(
         measured_at=at,
         rows=result.rows,
         files=result.files,
-        unread=_count_unread(result.problems),
+        unread=len(listed) + not_listed,
         sampled=sampled,
         columns=columns,
     )
-
-
-def _count_unread(problems: ProblemList) -> int:
-    """The number of unreadable files.
-
-    Only the first problems are listed with their files; the others are counts per Spark task.
-    """
-    listed = {each.path for each in problems.listed if not each.remark}
-    return len(listed) + sum(each.count for each in problems.not_listed() if not each.remark)
 
 
 def completeness(profile: Profile) -> float | None:
@@ -85,7 +79,10 @@ def completeness(profile: Profile) -> float | None:
 
 
 def _column(leaf: ProfiledColumn, tally: ColumnTally, estimates: Estimates | None) -> ColumnProfile:
-    mean = tally.mean if tally.measured_count and math.isfinite(tally.mean) else None
+    mean: str | None = None
+    if tally.measured_count and math.isfinite(tally.mean):
+        is_time = leaf.kind in ("date", "timestamp", "time", "duration")
+        mean = _text(leaf, round(tally.mean)) if is_time else f"{tally.mean:.{_DIGITS}g}"
     quantiles = estimates.quantiles if estimates is not None and leaf.values else ()
     is_number = leaf.kind in ("integer", "unsigned", "float", "decimal")
     ranked = sorted(tally.top, key=lambda pair: (-pair[1], pair[0]))
@@ -97,7 +94,7 @@ def _column(leaf: ProfiledColumn, tally: ColumnTally, estimates: Estimates | Non
         distinct=_distinct(leaf, tally, estimates),
         minimum=None if tally.low is None else _text(leaf, tally.low),
         maximum=None if tally.high is None else _text(leaf, tally.high),
-        mean=None if mean is None else _mean(leaf, mean),
+        mean=mean,
         stddev=tally.stddev if is_number else None,
         quantiles={
             str(rank): _text(leaf, _clamp(value, tally)) if is_number else _text(leaf, value)
@@ -130,12 +127,6 @@ def _clamp(value: Any, tally: ColumnTally) -> Any:
     if isinstance(tally.low, str):
         return value
     return min(max(value, tally.low), tally.high)
-
-
-def _mean(leaf: ProfiledColumn, mean: float) -> str:
-    if leaf.kind in ("date", "timestamp", "time", "duration"):
-        return _text(leaf, round(mean))
-    return f"{mean:.{_DIGITS}g}"
 
 
 def _text(leaf: ProfiledColumn, value: Any) -> str:
@@ -214,16 +205,16 @@ def add_columns(before: Profile | None, profile: Profile) -> Profile:
     facts = [(each.rows, each.files, each.unread, each.sampled) for each in (before, profile)]
     if facts[0] != facts[1] or profile.sampled is not None:
         return profile
-    return msgspec.structs.replace(profile, columns={**before.columns, **profile.columns})
+    return replace(profile, columns={**before.columns, **profile.columns})
 
 
 def with_profile(
     before: Quality | None, profile: Profile, *, completeness: float | None
 ) -> Quality:
     """Set the profile of a quality; keep the results of other validators."""
-    others = None if before is None else msgspec.structs.replace(before, profile=None)
+    others = None if before is None else replace(before, profile=None)
     if before is not None and before.validator != VALIDATOR and others != Quality():
-        return msgspec.structs.replace(before, profile=profile)
+        return replace(before, profile=profile)
     return Quality(
         measured_at=profile.measured_at,
         validator=VALIDATOR,

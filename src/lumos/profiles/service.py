@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from time import monotonic
 from typing import Final
 
-import msgspec
+from msgspec.structs import replace
 
 from lumos.config import Settings
 from lumos.discovery.reports import IngestReport, Measurement
@@ -62,7 +62,12 @@ class Profiles:
         Files that an earlier profile measured are not read again, unless `full`.
         """
         started = monotonic()
-        _check(sample, rows)
+        if sample is not None and rows is not None:
+            raise MisuseError("Use either --sample or --rows, not both.")
+        if sample is not None and not 0 < sample <= 1:
+            raise MisuseError(f"--sample must be above 0 and at most 1, not {sample}.")
+        if rows is not None and rows < 1:
+            raise MisuseError(f"--rows must be at least 1, not {rows}.")
         store = self._store()
         located = locate(self._settings, store, find_urn(store, urn), state=self._state)
         leaves = self._leaves(located, columns)
@@ -125,7 +130,7 @@ class Profiles:
                     seconds=report.seconds,
                 )
             )
-        return msgspec.structs.replace(scanned, measured=tuple(measured), problems=tuple(problems))
+        return replace(scanned, measured=tuple(measured), problems=tuple(problems))
 
     def _completely_profiled(self, urns: Collection[str]) -> set[str]:
         """The given datasets that have a profile of all files and columns."""
@@ -210,15 +215,6 @@ class Profiles:
 def _has_all_columns(profile: Profile, schema: Schema | None) -> bool:
     paths = {leaf.path for leaf in profiled_columns(schema)} if schema else set()
     return paths <= profile.columns.keys()
-
-
-def _check(sample: float | None, rows: int | None) -> None:
-    if sample is not None and rows is not None:
-        raise MisuseError("Use either --sample or --rows, not both.")
-    if sample is not None and not 0 < sample <= 1:
-        raise MisuseError(f"--sample must be above 0 and at most 1, not {sample}.")
-    if rows is not None and rows < 1:
-        raise MisuseError(f"--rows must be at least 1, not {rows}.")
 
 
 def _select_files(

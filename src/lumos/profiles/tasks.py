@@ -100,7 +100,7 @@ class SeekableFile(io.RawIOBase):
 
 
 class RangedFile:
-    """Byte ranges of a remote file; caches the last one, because small ranges are adjacent."""
+    """Byte ranges of a remote file; caches the last range, because small ranges are adjacent."""
 
     def __init__(self, file: ReadableFile) -> None:
         self._file = file

@@ -1,5 +1,6 @@
 """The files in the locations of tables, as the last scans of storage listed them."""
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -110,8 +111,6 @@ class _LocationIndex:
 
     def overlaps(self, first: str, last: str) -> bool:
         """Whether a range of paths may contain files in one of the locations."""
-        from bisect import bisect_left
-
         position = bisect_left(self._sorted, first)
         if position < len(self._sorted) and self._sorted[position] <= last:
             return True

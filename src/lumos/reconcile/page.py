@@ -2,8 +2,7 @@
 
 from typing import Final
 
-from lumos.reconcile.reports import ReconcileFinding, ReconcileReport
-from lumos.reconcile.wording import KIND_TITLES
+from lumos.reconcile.reports import KIND_TITLES, ReconcileReport
 from lumos.rendering import document as html
 from lumos.rendering.document import TableRow, Tile
 from lumos.rendering.text import format_time, plural
@@ -39,16 +38,14 @@ def render_page(report: ReconcileReport) -> str:
 
 def _section(report: ReconcileReport, kind: str) -> str:
     findings = [each for each in report.findings if each.kind == kind]
-    rows = [TableRow(_cells(each)) for each in findings[:_MAX_ROWS]]
+    rows = []
+    for each in findings[:_MAX_ROWS]:
+        verdict = "" if each.verdict is None else each.verdict.value
+        rows.append(TableRow((each.table or "", each.location, each.details, verdict)))
     more = len(findings) - len(rows)
     explanation = f"The first {_MAX_ROWS:,} of {len(findings):,}." if more else ""
     head = ("Table", "Location", "Details", "Verdict")
     return html.section(KIND_TITLES[kind], explanation, html.table(head, rows, numbers=()))
-
-
-def _cells(finding: ReconcileFinding) -> tuple[str, str, str, str]:
-    verdict = "" if finding.verdict is None else finding.verdict.value
-    return finding.table or "", finding.location, finding.details, verdict
 
 
 def _plan(report: ReconcileReport) -> list[str]:

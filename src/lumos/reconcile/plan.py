@@ -9,7 +9,7 @@ from lumos.model.types import parse_type
 from lumos.model.urn import name_in
 from lumos.reconcile.reports import ReconciledPartition, ReconcileFinding
 
-# With more partitions, one statement that looks for them is shorter.
+# More partitions than this are repaired by a single MSCK REPAIR statement.
 _MAX_PARTITIONS: Final = 50
 _STORED_AS: Final = {"parquet": "PARQUET", "orc": "ORC", "avro": "AVRO"}
 
@@ -19,7 +19,7 @@ def repair_statements(
     keys: Mapping[str, Sequence[str]],
     schemas: Mapping[str, Schema],
 ) -> Iterator[str]:
-    """The statements for some findings; what a person has to decide is in comments.
+    """The statements for some findings; those that need a decision are comments.
 
     `keys` are the partition keys of tables by name, and `schemas` those of datasets by URN.
     """

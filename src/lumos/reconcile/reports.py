@@ -1,7 +1,7 @@
-"""What `lumos reconcile` prints with --json."""
+"""The report of `lumos reconcile`; the field names are part of the JSON contract."""
 
 from datetime import datetime
-from typing import Literal
+from typing import Final, Literal
 
 from lumos.model.change import Verdict
 from lumos.model.report import FORMAT_VERSION, Report
@@ -19,6 +19,19 @@ FindingKind = Literal[
     "shared_location",
     "nested_location",
 ]
+# The headings of findings in pages and on terminals.
+KIND_TITLES: Final = {
+    "data_without_table": "Data without a table",
+    "files_outside_partitions": "Files outside of partitions",
+    "format_difference": "Other format than declared",
+    "nested_location": "Location inside that of another table",
+    "partitions_missing": "Registered partitions without files",
+    "partitions_unregistered": "Partitions that are not registered",
+    "schema_difference": "Other columns than the files have",
+    "shared_location": "Location of several tables",
+    "stale_statistics": "Stale statistics",
+    "table_without_data": "Tables without data",
+}
 
 
 class ReconciledPartition(Report, frozen=True, kw_only=True):

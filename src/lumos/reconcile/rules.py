@@ -1,4 +1,4 @@
-"""What counts as a difference between a table and its data; pure functions."""
+"""Rules that compare a table with its data; pure functions."""
 
 from collections.abc import Collection
 from typing import Final
@@ -34,9 +34,9 @@ def schema_findings(
 ) -> tuple[Finding, ...]:
     """The changes that lead from the columns of a table to those of its files.
 
-    Only what a metastore can express is compared: names without case, types as Hive writes them,
-    no nullability, no order. Partition columns are not in files. CSV has no names that bind, and
-    JSON no types.
+    Names are compared without case, and types as Hive writes them. Nullability and order are
+    ignored, since a metastore does not have them, and so are partition columns, which files do not
+    have. For JSON only names are compared, and for CSV nothing.
     """
     if format != "json" and format not in _DECLARED:
         return ()
@@ -61,7 +61,7 @@ def _comparable(schema: Schema, keys: Collection[str], *, with_types: bool) -> S
 
 
 def comparable_type(type: DataType) -> DataType:
-    """The type as far as Hive can express it."""
+    """The nearest type that Hive has."""
     match type:
         case Timestamp():
             return Timestamp("ns")
@@ -87,7 +87,7 @@ def is_same_format(declared: str, found: Collection[str]) -> bool:
 
 
 def is_stale(registered: int | None, measured: int | None) -> bool:
-    """Whether a number of the metastore differs too much from the measured one."""
+    """Whether a number of the metastore differs too much from the measured number."""
     if registered is None or measured is None:
         return False
     return abs(registered - measured) > _TOLERANCE * max(registered, measured)

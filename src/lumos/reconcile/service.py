@@ -9,7 +9,8 @@ from typing import Final, NamedTuple
 from urllib.parse import quote, unquote
 
 from lumos.config import Settings
-from lumos.discovery.lake.manifest import ManifestStore, ScanManifest
+from lumos.discovery.grouping.patterns import NULL_PARTITION
+from lumos.discovery.lake.manifest import ManifestStore
 from lumos.discovery.registrations import RegistrationIndex, RegistrationStore
 from lumos.discovery.scans import state_folder
 from lumos.discovery.targets import is_below
@@ -45,7 +46,6 @@ _GROUP_SIZE: Final = 100_000
 _MAX_PARTITIONS: Final = 1_000
 _MAX_CHANGES: Final = 3
 _MAX_EXAMPLES: Final = 3
-_NULL_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
 
 
 class _LakeDataset(NamedTuple):
@@ -148,7 +148,10 @@ class _Comparison:
         self._lake_scans = [each for each in store.scans() if is_root(_root(each))]
         self._roots = [_root(each).rstrip("/") for each in self._lake_scans]
         self._near = next((root for root in self._roots if root.startswith("hdfs://")), "")
-        self._manifests = [self._manifest(each, state) for each in self._lake_scans]
+        self._manifests = [
+            ManifestStore(state_folder(state, each.source), self._state_access).read(each.manifest)
+            for each in self._lake_scans
+        ]
         self._partitions = 0
         # The datasets of single files and of files with one name pattern, by their folder.
         self._by_folder: dict[str, list[_LakeDataset]] = {}
@@ -171,7 +174,8 @@ class _Comparison:
             schemas = self._store.schemas.current(
                 [each.dataset_urn for each in findings if each.dataset_urn]
             )
-            plan = tuple(repair_statements(findings, _keys(tables), schemas))
+            keys = {table.name: table.registered.partition_keys for table in tables}
+            plan = tuple(repair_statements(findings, keys, schemas))
         return ReconcileReport(
             source=self._scan.source.partition(":")[0],
             scanned_at=self._scan.finished_at,
@@ -187,10 +191,6 @@ class _Comparison:
             not_scanned=tuple(_unscanned(tables)),
             statements=plan,
         )
-
-    def _manifest(self, scan: FinishedScan, state: str) -> ScanManifest:
-        folder = state_folder(state, scan.source)
-        return ManifestStore(folder, self._state_access).read(scan.manifest)
 
     def _tables(self) -> list[_Table]:
         """The registered tables that are live in the store, by path."""
@@ -232,7 +232,7 @@ class _Comparison:
     def _dataset_of(
         self, table: _Table, datasets: Mapping[str, _LakeDataset]
     ) -> _LakeDataset | None:
-        """The dataset at the location of a table, or the only one in this folder."""
+        """The dataset at the location of a table, or the only dataset in this folder."""
         if table.location in datasets:
             return datasets[table.location]
         inside = self._by_folder.get(table.location, ())
@@ -334,7 +334,10 @@ class _Comparison:
 
 
 def _has_matching(pattern: str, locations: Sequence[str]) -> bool:
-    """Whether the location of a dataset is a pattern, such as /lake/{region}/orders, of one."""
+    """Whether the location of a dataset is a pattern that matches one of the locations.
+
+    An example of a pattern is /lake/{region}/orders.
+    """
     prefix, brace, _ = pattern.partition("{")
     if not brace:
         return False
@@ -352,10 +355,6 @@ def _root(scan: FinishedScan) -> str:
     return scan.source.partition(":")[2]
 
 
-def _keys(tables: Iterable[_Table]) -> dict[str, tuple[str, ...]]:
-    return {table.name: table.registered.partition_keys for table in tables}
-
-
 def _groups(tables: Sequence[_Table]) -> Iterator[list[_Table]]:
     group: list[_Table] = []
     size = 0
@@ -371,7 +370,7 @@ def _groups(tables: Sequence[_Table]) -> Iterator[list[_Table]]:
 
 def _default_location(table: _Table, values: Sequence[str]) -> str:
     pairs = zip(table.keys, values, strict=False)
-    names = (f"{key}={quote(value or _NULL_PARTITION, safe=' ')}" for key, value in pairs)
+    names = (f"{key}={quote(value or NULL_PARTITION, safe=' ')}" for key, value in pairs)
     return "/".join((table.location, *names))
 
 

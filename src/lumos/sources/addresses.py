@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Final, Literal, TypeAlias, TypeVar
 from urllib.parse import unquote
 
-import msgspec
+from msgspec.structs import replace
 
 from lumos.config.secret import ConnectionString, mask_secret_text
 from lumos.config.sources import (
@@ -98,7 +98,7 @@ def _kafka_section(address: str, configured: Sequence[SourceSettings]) -> KafkaS
         if isinstance(section, KafkaSourceSettings):
             is_same_cluster = bool(set(servers) & set(section.bootstrap_servers))
             if is_same_cluster and pattern:
-                return msgspec.structs.replace(section, topics=(), topic_patterns=patterns)
+                return replace(section, topics=(), topic_patterns=patterns)
             if is_same_cluster:
                 return section
     return KafkaSourceSettings(bootstrap_servers=servers, topic_patterns=patterns)
@@ -381,7 +381,7 @@ def hdfs_access(section: HdfsSourceSettings) -> HdfsAccess:
     """The access to the file system of a section, or else of its first path."""
     access = HdfsAccess.of(section)
     if not access.authority and all("://" in path for path in section.paths):
-        access = msgspec.structs.replace(access, nameservice=_split_address(section.paths[0])[0])
+        access = replace(access, nameservice=_split_address(section.paths[0])[0])
     return access.resolve()
 
 

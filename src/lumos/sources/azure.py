@@ -1,46 +1,38 @@
 """Containers of Azure Blob Storage and Data Lake Storage."""
 
+from collections.abc import Mapping
 from functools import cached_property
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from lumos.config.sources import AzureSourceSettings as AzureSettings
 from lumos.model.urn import Urn
 from lumos.sources.buckets import INTERACTIVE_RETRIES, BucketSource
 from lumos.sources.interface import SourceNotUsable
-from lumos.storage import StorageAccess
 from lumos.storage.azure import AzureAccess, AzureStorage
 from lumos.storage.azure.access import ContainerAddress
 from lumos.storage.azure.storage import AzureContainer
-from lumos.storage.errors import (
-    NoCredentials,
-    StorageBusy,
-    StorageDenied,
-    StorageFault,
-    StorageMissing,
-    StorageUnreachable,
-)
-from lumos.storage.objects.storage import ObjectStorage
-
-_LOG_IN: Final = (
-    "Set AZURE_STORAGE_KEY, run 'az login', or give the source of the type azure in lumos.yaml an "
-    "'account_key', a 'sas_token', a 'client_secret', or 'anonymous: true' for a public container."
-)
-_GRANT: Final = (
-    "Grant the role Storage Blob Data Reader, or use a signature with the rights Read and List."
-)
-_STEPS: Final = {
-    "AuthenticationFailed": "Check the key or signature, its expiry, and this machine's clock.",
-    "InvalidAuthenticationInfo": "Check the key or signature, and the clock of this machine.",
-    "AuthorizationFailure": "Check the firewall of the account, and that key access is enabled.",
-    "PublicAccessNotPermitted": "The container is not public; configure credentials.",
-    "NoAuthenticationInformation": "The container is not public; configure credentials.",
-}
+from lumos.storage.errors import StorageUnreachable
 
 
 class AzureSource(BucketSource[AzureSettings, AzureContainer]):
     """A source of Azure containers, identified by account: container names are not unique."""
 
     kind: ClassVar[str] = "azure"
+    log_in = (
+        "Set AZURE_STORAGE_KEY, run 'az login', or give the source of the type azure in lumos.yaml "
+        "an 'account_key', a 'sas_token', a 'client_secret', or 'anonymous: true' for a public "
+        "container."
+    )
+    grant = (
+        "Grant the role Storage Blob Data Reader, or use a signature with the rights Read and List."
+    )
+    steps: ClassVar[Mapping[str, str]] = {
+        "AuthenticationFailed": "Check the key or signature, its expiry, and this machine's clock.",
+        "InvalidAuthenticationInfo": "Check the key or signature, and the clock of this machine.",
+        "AuthorizationFailure": "Check the account's firewall, and that key access is enabled.",
+        "PublicAccessNotPermitted": "The container is not public; configure credentials.",
+        "NoAuthenticationInformation": "The container is not public; configure credentials.",
+    }
 
     def __init__(self, settings: AzureSettings) -> None:
         super().__init__(settings)
@@ -77,36 +69,19 @@ class AzureSource(BucketSource[AzureSettings, AzureContainer]):
     def _storage(self) -> AzureStorage:
         return AzureStorage(self._resolved_access, retries=INTERACTIVE_RETRIES)
 
-    def _access(
-        self,
-        storage: ObjectStorage[AzureContainer],
-        bucket: AzureContainer,  # noqa: ARG002
-    ) -> StorageAccess:
-        assert isinstance(storage, AzureStorage)
-        return storage.access
-
     def _listing_command(self, bucket: str) -> str:
         found = ContainerAddress.parse(bucket)
         assert found is not None, f"{bucket} is not a complete container address"
         return f"az storage blob list -c {found.name} --account-name {found.account} --delimiter /"
 
-    def _explain(self, problem: StorageFault, root: str) -> SourceNotUsable:
-        account = f"the account '{self._resolved_access.account}'"
-        match problem:
-            case NoCredentials():
-                return self._no_credentials(problem, root, _LOG_IN)
-            case StorageMissing():
-                name = root.removeprefix("abfss://").partition("@")[0]
-                found = f"There is no container '{name}' in {account}."
-                return SourceNotUsable(found, "Check both names, and 'endpoint_url'.")
-            case StorageDenied():
-                found = f"No permission to list {root}: {problem}."
-                return SourceNotUsable(found, _STEPS.get(problem.code, _GRANT))
-            case StorageUnreachable():
-                step = "Check 'account', 'endpoint_url' and the network."
-                return SourceNotUsable(f"{problem}.", step)
-            case StorageBusy():
-                found = f"{account.capitalize()} is throttling requests for {root}: {problem}."
-                return SourceNotUsable(found, "Try again in a few minutes.")
-            case _:
-                return SourceNotUsable(f"{root} cannot be listed: {problem}.", "Check the source.")
+    @property
+    def _service(self) -> str:
+        return f"The account '{self._resolved_access.account}'"
+
+    def _missing_bucket(self, root: str) -> SourceNotUsable:
+        name = root.removeprefix("abfss://").partition("@")[0]
+        found = f"There is no container '{name}' in the account '{self._resolved_access.account}'."
+        return SourceNotUsable(found, "Check both names, and 'endpoint_url'.")
+
+    def _connection_step(self, problem: StorageUnreachable) -> str:  # noqa: ARG002
+        return "Check 'account', 'endpoint_url' and the network."

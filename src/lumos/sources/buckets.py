@@ -2,14 +2,22 @@
 
 import logging
 from abc import abstractmethod
+from collections.abc import Mapping
 from functools import cached_property
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import ClassVar, Final, Generic, NamedTuple, TypeVar
 
 from lumos.config.sources import ObjectStoreSettings
 from lumos.http.retries import RetryPolicy
-from lumos.sources.interface import LakeSource, SourceNotUsable, hints_of
+from lumos.sources.interface import LakeSource, SourceNotUsable, file_selection
 from lumos.storage import FileSelection, StorageAccess
-from lumos.storage.errors import NoCredentials, StorageFault, StorageUnreachable
+from lumos.storage.errors import (
+    NoCredentials,
+    StorageBusy,
+    StorageDenied,
+    StorageFault,
+    StorageMissing,
+    StorageUnreachable,
+)
 from lumos.storage.objects.storage import AnyBucket, ObjectStorage
 from lumos.storage.tokens import NO_LIBRARY
 
@@ -29,21 +37,29 @@ class _CheckedRoot(NamedTuple):
 class BucketSource(LakeSource, Generic[Settings, AnyBucket]):
     """One root for each bucket and prefix."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self.instance = settings.instance
+    # Next steps in messages: without credentials, without permission, and by error code.
+    log_in: ClassVar[str]
+    grant: ClassVar[str]
+    steps: ClassVar[Mapping[str, str]]
+
+    _settings: Settings
 
     @abstractmethod
     def _storage(self) -> ObjectStorage[AnyBucket]:
         """The storage, with few retries because a user is waiting."""
 
+    @property
     @abstractmethod
-    def _access(self, storage: ObjectStorage[AnyBucket], bucket: AnyBucket) -> StorageAccess:
-        """The access to a checked bucket for executors."""
+    def _service(self) -> str:
+        """The service or account in messages."""
 
     @abstractmethod
-    def _explain(self, problem: StorageFault, root: str) -> SourceNotUsable:
-        """The error for a bucket that cannot be listed, with the next step."""
+    def _missing_bucket(self, root: str) -> SourceNotUsable:
+        """The error for a bucket that does not exist."""
+
+    @abstractmethod
+    def _connection_step(self, problem: StorageUnreachable) -> str:
+        """What to check if the storage cannot be reached."""
 
     @abstractmethod
     def _listing_command(self, bucket: str) -> str:
@@ -56,17 +72,8 @@ class BucketSource(LakeSource, Generic[Settings, AnyBucket]):
             raise problems[0]
         for problem in problems:
             _log.warning("%s", problem)
-        settings = self._settings
         return tuple(
-            FileSelection(
-                checked.root,
-                settings.file_patterns,
-                settings.exclude,
-                settings.recursive,
-                checked.access,
-                hints_of(settings.datasets),
-                join_similar=settings.join_similar,
-            )
+            file_selection(self._settings, checked.root, checked.access)
             for checked in self._checked_roots
         )
 
@@ -97,15 +104,35 @@ class BucketSource(LakeSource, Generic[Settings, AnyBucket]):
         name = f"the {self.kind} source '{self._settings.name}'" if self._settings.name else ""
         return f"{root} ({name})" if root and name else root or name or f"a {self.kind} source"
 
-    def _no_credentials(self, problem: NoCredentials, root: str, log_in: str) -> SourceNotUsable:
-        """The error for missing or unusable credentials."""
-        if problem.code == "NoCredentials":
-            return SourceNotUsable(f"No credentials for {self._title(root)} were found.", log_in)
-        if problem.code == NO_LIBRARY:
-            return SourceNotUsable(f"No static keys for {self._title(root)}; {problem}", "")
-        found = f"There are no credentials for {self._title(root)}: {problem}."
-        # Some messages already contain the command to run.
-        return SourceNotUsable(found, "" if "run: " in str(problem) else log_in)
+    def _access(self, storage: ObjectStorage[AnyBucket], bucket: AnyBucket) -> StorageAccess:  # noqa: ARG002
+        """The access to a checked bucket for executors."""
+        return storage.access
+
+    def _explain(self, problem: StorageFault, root: str) -> SourceNotUsable:
+        """The error for a bucket that cannot be listed, with the next step."""
+        match problem:
+            case NoCredentials(code="NoCredentials"):
+                found = f"No credentials for {self._title(root)} were found."
+                return SourceNotUsable(found, self.log_in)
+            case NoCredentials(code=code) if code == NO_LIBRARY:
+                return SourceNotUsable(f"No static keys for {self._title(root)}; {problem}", "")
+            case NoCredentials():
+                found = f"There are no credentials for {self._title(root)}: {problem}."
+                # Some messages already contain the command to run.
+                return SourceNotUsable(found, "" if "run: " in str(problem) else self.log_in)
+            case StorageMissing():
+                return self._missing_bucket(root)
+            case StorageDenied():
+                found = f"No permission to list {root}: {problem}."
+                return SourceNotUsable(found, self.steps.get(problem.code, self.grant))
+            case StorageUnreachable():
+                return SourceNotUsable(f"{problem}.", self._connection_step(problem))
+            case StorageBusy():
+                found = f"{self._service} is throttling requests for {root}: {problem}."
+                return SourceNotUsable(found, "Try again in a few minutes.")
+            case _:
+                step = self.steps.get(problem.code, "Check the source.")
+                return SourceNotUsable(f"{root} cannot be listed: {problem}.", step)
 
     def _names(self) -> tuple[str, ...]:
         """The names of the buckets in paths."""
@@ -114,7 +141,6 @@ class BucketSource(LakeSource, Generic[Settings, AnyBucket]):
     def _check_root(
         self, storage: ObjectStorage[AnyBucket], name: str, prefix: str
     ) -> _CheckedRoot:
-        """Check a root."""
         root = f"{storage.scheme}://{name}/{prefix}".removesuffix("/")
         bucket = storage.bucket(name)
         problem: SourceNotUsable | None = None

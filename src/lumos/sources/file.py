@@ -8,7 +8,7 @@ from typing import ClassVar
 from lumos.config.sources import FileSourceSettings as FileSettings
 from lumos.errors import MisuseError, nearest
 from lumos.model.urn import Urn
-from lumos.sources.interface import LakeSource, hints_of
+from lumos.sources.interface import LakeSource, file_selection
 from lumos.storage import FileSelection, UnknownStorage
 
 
@@ -19,23 +19,11 @@ class PathNotFound(MisuseError):
 class FileSource(LakeSource):
     kind: ClassVar[str] = "file"
 
-    def __init__(self, settings: FileSettings) -> None:
-        self._settings = settings
-        self.instance = settings.instance
+    _settings: FileSettings
 
     def roots(self) -> tuple[FileSelection, ...]:
         settings = self._settings
-        return tuple(
-            FileSelection(
-                _check_path(path),
-                settings.file_patterns,
-                settings.exclude,
-                settings.recursive,
-                hints=hints_of(settings.datasets),
-                join_similar=settings.join_similar,
-            )
-            for path in settings.paths
-        )
+        return tuple(file_selection(settings, _check_path(path)) for path in settings.paths)
 
     def urn(self, path: str, *, environment: str) -> Urn:
         return Urn.of(

@@ -1,39 +1,30 @@
 """Buckets of Google Cloud Storage."""
 
-from typing import ClassVar, Final
+from collections.abc import Mapping
+from typing import ClassVar
 
 from lumos.config.sources import GcsSourceSettings as GcsSettings
 from lumos.model.urn import Urn
 from lumos.sources.buckets import INTERACTIVE_RETRIES, BucketSource
 from lumos.sources.interface import SourceNotUsable
-from lumos.storage import StorageAccess
-from lumos.storage.errors import (
-    NoCredentials,
-    StorageBusy,
-    StorageDenied,
-    StorageFault,
-    StorageMissing,
-    StorageUnreachable,
-)
+from lumos.storage.errors import StorageUnreachable
 from lumos.storage.gcs import GcsAccess, GcsStorage
 from lumos.storage.gcs.storage import GcsBucket
-from lumos.storage.objects.storage import ObjectStorage
-
-_LOG_IN: Final = (
-    "Set GOOGLE_APPLICATION_CREDENTIALS, run 'gcloud auth application-default login', or give the "
-    "source of the type gcs in lumos.yaml a 'credentials_file', or 'anonymous: true' for a public "
-    "bucket."
-)
-_GRANT: Final = "Grant the role Storage Object Viewer (roles/storage.objectViewer) on the bucket."
-_STEPS: Final = {
-    "UserProjectMissing": "The requester pays for this bucket. Set 'project' to the one to bill.",
-    "authError": "Check the credentials, and that their account still exists.",
-    "required": "Check the credentials, and that their account still exists.",
-}
 
 
 class GcsSource(BucketSource[GcsSettings, GcsBucket]):
     kind: ClassVar[str] = "gcs"
+    log_in = (
+        "Set GOOGLE_APPLICATION_CREDENTIALS, run 'gcloud auth application-default login', or give "
+        "the source of the type gcs in lumos.yaml a 'credentials_file', or 'anonymous: true' for a "
+        "public bucket."
+    )
+    grant = "Grant the role Storage Object Viewer (roles/storage.objectViewer) on the bucket."
+    steps: ClassVar[Mapping[str, str]] = {
+        "UserProjectMissing": "The requester pays. Set 'project' to the project to bill.",
+        "authError": "Check the credentials, and that their account still exists.",
+        "required": "Check the credentials, and that their account still exists.",
+    }
 
     def urn(self, path: str, *, environment: str) -> Urn:
         return Urn.of(
@@ -47,31 +38,17 @@ class GcsSource(BucketSource[GcsSettings, GcsBucket]):
     def _storage(self) -> GcsStorage:
         return GcsStorage(GcsAccess.of(self._settings), retries=INTERACTIVE_RETRIES)
 
-    def _access(self, storage: ObjectStorage[GcsBucket], bucket: GcsBucket) -> StorageAccess:  # noqa: ARG002
-        assert isinstance(storage, GcsStorage)
-        return storage.access
-
     def _listing_command(self, bucket: str) -> str:
         return f"gcloud storage ls gs://{bucket}/"
 
-    def _explain(self, problem: StorageFault, root: str) -> SourceNotUsable:
-        service = self._settings.endpoint_url or "Google Cloud Storage"
-        match problem:
-            case NoCredentials():
-                return self._no_credentials(problem, root, _LOG_IN)
-            case StorageMissing():
-                name = root.removeprefix("gs://").partition("/")[0]
-                return SourceNotUsable(
-                    f"There is no bucket '{name}' at {service}.", "Check its name."
-                )
-            case StorageDenied():
-                found = f"No permission to list {root}: {problem}."
-                return SourceNotUsable(found, _STEPS.get(problem.code, _GRANT))
-            case StorageUnreachable():
-                return SourceNotUsable(f"{problem}.", "Check 'endpoint_url' and the network.")
-            case StorageBusy():
-                found = f"{service} is throttling requests for {root}: {problem}."
-                return SourceNotUsable(found, "Try again in a few minutes.")
-            case _:
-                step = _STEPS.get(problem.code, "Check the source.")
-                return SourceNotUsable(f"{root} cannot be listed: {problem}.", step)
+    @property
+    def _service(self) -> str:
+        return self._settings.endpoint_url or "Google Cloud Storage"
+
+    def _missing_bucket(self, root: str) -> SourceNotUsable:
+        name = root.removeprefix("gs://").partition("/")[0]
+        found = f"There is no bucket '{name}' at {self._service}."
+        return SourceNotUsable(found, "Check its name.")
+
+    def _connection_step(self, problem: StorageUnreachable) -> str:  # noqa: ARG002
+        return "Check 'endpoint_url' and the network."

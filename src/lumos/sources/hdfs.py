@@ -8,7 +8,7 @@ from lumos.config.sources import HdfsSourceSettings as HdfsSettings
 from lumos.model.urn import Urn
 from lumos.sources.addresses import authority_of, hdfs_access, root_of
 from lumos.sources.buckets import INTERACTIVE_RETRIES
-from lumos.sources.interface import LakeSource, SourceNotUsable, hints_of
+from lumos.sources.interface import LakeSource, SourceNotUsable, file_selection
 from lumos.storage import FileSelection
 from lumos.storage.errors import (
     NoCredentials,
@@ -32,30 +32,16 @@ class HdfsSource(LakeSource):
 
     kind: ClassVar[str] = "hdfs"
 
-    def __init__(self, settings: HdfsSettings) -> None:
-        self._settings = settings
-        self.instance = settings.instance
+    _settings: HdfsSettings
 
     def roots(self) -> tuple[FileSelection, ...]:
         """The roots to scan; roots with problems are logged unless all have problems."""
-        settings = self._settings
         problems = self.problems()
         if len(problems) == len(self._roots):
             raise next(iter(problems.values()))
         for problem in problems.values():
             _log.warning("%s", problem)
-        return tuple(
-            FileSelection(
-                root,
-                settings.file_patterns,
-                settings.exclude,
-                settings.recursive,
-                self._access,
-                hints_of(settings.datasets),
-                join_similar=settings.join_similar,
-            )
-            for root in self._roots
-        )
+        return tuple(file_selection(self._settings, root, self._access) for root in self._roots)
 
     def problems(self) -> dict[str, SourceNotUsable]:
         return self._problems_by_root

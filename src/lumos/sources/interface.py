@@ -4,15 +4,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Any, ClassVar, NamedTuple, TypeAlias
+from urllib.parse import unquote
 
-import msgspec
+from msgspec.structs import replace
 
-from lumos.config.sources import DatasetHint
+from lumos.config.sources import DatasetHint, FileStoreSettings
 from lumos.errors import MisuseError
 from lumos.model.discovery import Discovery, Problem
 from lumos.model.schema import Schema
 from lumos.model.urn import Urn
-from lumos.storage import FileHint, FileSelection
+from lumos.storage import DEFAULT_ACCESS, FileHint, FileSelection, StorageAccess
 
 # Receives the completed share of the work.
 ReadProgress: TypeAlias = Callable[[float], None]
@@ -21,6 +22,21 @@ ReadProgress: TypeAlias = Callable[[float], None]
 def hints_of(datasets: Iterable[DatasetHint]) -> tuple[FileHint, ...]:
     """Convert the hints of the configuration for executors."""
     return tuple(FileHint(hint.path, hint.name, hint.split) for hint in datasets)
+
+
+def file_selection(
+    settings: FileStoreSettings, root: str, access: StorageAccess = DEFAULT_ACCESS
+) -> FileSelection:
+    """The files below a root that the section of a source selects."""
+    return FileSelection(
+        root,
+        settings.file_patterns,
+        settings.exclude,
+        settings.recursive,
+        access,
+        hints_of(settings.datasets),
+        join_similar=settings.join_similar,
+    )
 
 
 class SourceNotUsable(MisuseError):
@@ -39,9 +55,10 @@ class Source(ABC):
     # Distinguishes accounts or endpoints of the same kind.
     instance: str = ""
 
-    @abstractmethod
     def __init__(self, settings: Any) -> None:
         """Take the section of the source, without reading anything."""
+        self._settings = settings
+        self.instance = settings.instance
 
     @property
     def identity(self) -> str:
@@ -54,7 +71,14 @@ class Source(ABC):
 
 
 class TableSource(Source):
-    """A source that lists its datasets itself, such as a database."""
+    """A source that lists its datasets itself, such as a database.
+
+    The path of a dataset consists of its names, with special characters encoded.
+    """
+
+    def urn(self, path: str, *, environment: str) -> Urn:
+        parts = [unquote(part) for part in path.split("/")]
+        return Urn.of(self.kind, parts, instance=self.instance, environment=environment)
 
     @property
     @abstractmethod
@@ -80,10 +104,10 @@ class TableSource(Source):
 
 
 class RegisteredTable(NamedTuple):
-    """What a metastore registers about the data of a table.
+    """A table of a metastore and the location of its data.
 
-    `files`, `bytes` and `rows` are its statistics, which may be old. `partition_count` is None if
-    the partitions could not all be read.
+    `files`, `bytes` and `rows` are statistics, which may be outdated. `partition_count` is None if
+    not all partitions could be read.
     """
 
     path: str
@@ -98,7 +122,7 @@ class RegisteredTable(NamedTuple):
 
 
 class RegisteredPartition(NamedTuple):
-    """A partition that a metastore registers; its values are in the order of the keys."""
+    """A partition in a metastore; its values are in the order of the table's partition keys."""
 
     table: str
     values: tuple[str, ...]
@@ -115,7 +139,7 @@ class MetastoreSource(TableSource):
 
     @abstractmethod
     def read_registered(self, register: Register, report_progress: ReadProgress) -> Discovery:
-        """All tables, as `read` returns them, while `register` receives where their data is."""
+        """All tables, as `read` returns them; `register` is called for each table and partition."""
 
     def read(self, report_progress: ReadProgress) -> Discovery:
         return self.read_registered(lambda _: None, report_progress)
@@ -180,15 +204,16 @@ class SampledSource(TableSource):
         """All datasets; fields that are missing from a sample are kept."""
         tasks = self.sample_tasks()
         found = self.build_discovery(run_tasks(tasks.pieces, self.sample_reader()), known)
-        return msgspec.structs.replace(found, problems=(*tasks.problems, *found.problems))
+        return replace(found, problems=(*tasks.problems, *found.problems))
 
     def read(self, report_progress: ReadProgress) -> Discovery:
         def run_here(pieces: list[bytes], reader: SampleReader) -> list[bytes]:
             with closing(reader):
-                return [
-                    _report_and_return(reader(piece), report_progress, number / len(pieces))
-                    for number, piece in enumerate(pieces, start=1)
-                ]
+                samples = []
+                for number, piece in enumerate(pieces, start=1):
+                    samples.append(reader(piece))
+                    report_progress(number / len(pieces))
+                return samples
 
         return self.read_samples(run_here, lambda _path: None)
 
@@ -204,17 +229,12 @@ class IncrementalSource(TableSource):
         return self.read_changes(lambda _path: None, report_progress)
 
 
-def _report_and_return(sample: bytes, report_progress: ReadProgress, share: float) -> bytes:
-    report_progress(share)
-    return sample
-
-
 class LakeSource(Source):
     """A source of files, which the pipeline groups into datasets."""
 
     @abstractmethod
     def roots(self) -> tuple[FileSelection, ...]:
-        """The roots to scan; raises LumosError if one does not exist."""
+        """The roots to scan; raises LumosError if a root does not exist."""
 
     def problems(self) -> dict[str, SourceNotUsable]:
         """The problems of unusable roots, if other roots can be scanned."""

@@ -1,4 +1,4 @@
-"""What databases with declared schemas share: names, selection, and metadata of tables."""
+"""Names, selection and metadata of tables, for all sources of databases with declared schemas."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,7 +29,10 @@ def names_in(path: str) -> list[str]:
 
 
 class TableSelection(NamedTuple):
-    """The tables that a section selects: patterns of schemas and tables; empty ones match all."""
+    """The tables that a section selects, by patterns of schemas and tables.
+
+    Without patterns, all schemas or tables are selected.
+    """
 
     schemas: Sequence[str] = ()
     tables: Sequence[str] = ()

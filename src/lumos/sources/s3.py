@@ -1,42 +1,35 @@
 """Buckets of Amazon S3 and compatible stores."""
 
-from typing import ClassVar, Final
+from collections.abc import Mapping
+from typing import ClassVar
 
-import msgspec
+from msgspec.structs import replace
 
 from lumos.config.sources import S3SourceSettings as S3Settings
 from lumos.model.urn import Urn
 from lumos.sources.buckets import INTERACTIVE_RETRIES, BucketSource
 from lumos.sources.interface import SourceNotUsable
 from lumos.storage import StorageAccess
-from lumos.storage.errors import (
-    NoCredentials,
-    StorageBusy,
-    StorageDenied,
-    StorageFault,
-    StorageMissing,
-    StorageUnreachable,
-)
+from lumos.storage.errors import StorageUnreachable
 from lumos.storage.objects.storage import ObjectStorage
 from lumos.storage.s3 import S3Access, S3Storage
 from lumos.storage.s3.storage import S3Bucket
 
-_STEPS: Final = {
-    "InvalidAccessKeyId": "Check the access key, and that it belongs to this endpoint.",
-    "SignatureDoesNotMatch": "Check the secret access key.",
-    "ExpiredToken": "The session has ended; log in again for new credentials.",
-    "InvalidToken": "The session token does not belong to the key; take both from one login.",
-    "RequestTimeTooSkewed": "Set the clock of this machine.",
-}
-_GRANT: Final = "Grant s3:ListBucket on the bucket and s3:GetObject on its objects."
-_LOG_IN: Final = (
-    "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give the source of the type s3 in "
-    "lumos.yaml a 'profile', keys, or 'anonymous: true' for a public bucket."
-)
-
 
 class S3Source(BucketSource[S3Settings, S3Bucket]):
     kind: ClassVar[str] = "s3"
+    log_in = (
+        "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give the source of the type s3 in "
+        "lumos.yaml a 'profile', keys, or 'anonymous: true' for a public bucket."
+    )
+    grant = "Grant s3:ListBucket on the bucket and s3:GetObject on its objects."
+    steps: ClassVar[Mapping[str, str]] = {
+        "InvalidAccessKeyId": "Check the access key, and that it belongs to this endpoint.",
+        "SignatureDoesNotMatch": "Check the secret access key.",
+        "ExpiredToken": "The session has ended; log in again for new credentials.",
+        "InvalidToken": "The session token does not belong to the key; take both from one login.",
+        "RequestTimeTooSkewed": "Set the clock of this machine.",
+    }
 
     def urn(self, path: str, *, environment: str) -> Urn:
         return Urn.of(
@@ -53,32 +46,21 @@ class S3Source(BucketSource[S3Settings, S3Bucket]):
     def _access(self, storage: ObjectStorage[S3Bucket], bucket: S3Bucket) -> StorageAccess:
         # Use the actual region of the bucket.
         assert isinstance(storage, S3Storage)
-        return msgspec.structs.replace(storage.access, region=bucket.region)
+        return replace(storage.access, region=bucket.region)
 
     def _listing_command(self, bucket: str) -> str:
         return f"aws s3 ls s3://{bucket}/"
 
-    def _explain(self, problem: StorageFault, root: str) -> SourceNotUsable:
-        service = S3Access.of(self._settings).resolve().endpoint_url or "Amazon S3"
-        match problem:
-            case NoCredentials():
-                return self._no_credentials(problem, root, _LOG_IN)
-            case StorageMissing():
-                name = root.removeprefix("s3://").partition("/")[0]
-                found = f"There is no bucket '{name}' at {service}."
-                return SourceNotUsable(
-                    found, "Check its name and, for other vendors, 'endpoint_url'."
-                )
-            case StorageDenied():
-                found = f"No permission to list {root}: {problem}."
-                return SourceNotUsable(found, _STEPS.get(problem.code, _GRANT))
-            case StorageUnreachable():
-                step = "Check 'endpoint_url', the network, and that the server is running."
-                if "certificate" in str(problem).lower():
-                    step = "Set AWS_CA_BUNDLE to a file with the CA certificate of the server."
-                return SourceNotUsable(f"{problem}.", step)
-            case StorageBusy():
-                found = f"{service} is throttling requests for {root}: {problem}."
-                return SourceNotUsable(found, "Try again in a few minutes.")
-            case _:
-                return SourceNotUsable(f"{root} cannot be listed: {problem}.", "Check the source.")
+    @property
+    def _service(self) -> str:
+        return S3Access.of(self._settings).resolve().endpoint_url or "Amazon S3"
+
+    def _missing_bucket(self, root: str) -> SourceNotUsable:
+        name = root.removeprefix("s3://").partition("/")[0]
+        step = "Check its name and, for other vendors, 'endpoint_url'."
+        return SourceNotUsable(f"There is no bucket '{name}' at {self._service}.", step)
+
+    def _connection_step(self, problem: StorageUnreachable) -> str:
+        if "certificate" in str(problem).lower():
+            return "Set AWS_CA_BUNDLE to a file with the CA certificate of the server."
+        return "Check 'endpoint_url', the network, and that the server is running."

@@ -35,7 +35,7 @@ def _join_buffers(values: Sequence[bytes]) -> list[pa.Buffer]:
 
 
 def _bits(flags: Iterable[bool]) -> pa.Buffer:
-    """One bit for each flag, the first one lowest."""
+    """One bit for each flag; the first flag is the lowest bit."""
     digits = "".join("1" if flag else "0" for flag in flags)
     size = (len(digits) + 7) // 8
     return pa.py_buffer(int(digits[::-1] or "0", 2).to_bytes(size, "little"))

@@ -126,7 +126,7 @@ class Jvm:
 
     @contextmanager
     def used_by_pyspark(self) -> Iterator[None]:
-        """Wait for the JVM, and let PySpark connect to it instead of starting one."""
+        """Wait for the JVM, and let PySpark connect to it instead of starting its own."""
         if not self._address:
             self._address = self._wait_for_address()
         os.environ.update(self._address)
@@ -219,7 +219,7 @@ _SILENT: Final = ("-Xlog:disable", "-Xlog:all=error:stderr")
 
 
 def archive_options(java: str, spark_home: Path, *, archive_to: Path | None = None) -> list[str]:
-    """The options of Java to start from the archive, if it exists, or to write one."""
+    """The options of Java to start from the archive, if it exists, or to write it."""
     if archive_to is not None:
         return [*_SILENT, f"-XX:ArchiveClassesAtExit={archive_to}"]
     file = archive_file(java, spark_home)
@@ -259,7 +259,7 @@ def cache_folder() -> Path:
 
 
 def build_archive_if_missing(java: str, spark_home: Path) -> None:
-    """Build the archive in a process that may outlive this one, unless it exists."""
+    """Build the archive, unless it exists, in a process that may outlive its parent."""
     file = archive_file(java, spark_home)
     if file is None or os.path.exists(file):
         return

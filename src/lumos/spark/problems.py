@@ -1,4 +1,4 @@
-"""Problems of any number of files: the first ones are listed, all are counted by code."""
+"""Problems of any number of files: the first problems are listed, all are counted by code."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -72,7 +72,7 @@ class ProblemList(msgspec.Struct, array_like=True):
         return [ProblemCount(*key, count) for key, count in remaining.items() if count]
 
     def report(self, path: str) -> list[Problem]:
-        """The numbers of problems that are not listed, for `path`, and the listed ones by path.
+        """The numbers of problems that are not listed, for `path`, and the listed problems by path.
 
         The numbers come first, so that they are seen if only the first lines are shown.
         """

@@ -60,7 +60,7 @@ class SparkFailed(LumosError):
 
 
 class SparkLost(SparkFailed):
-    """The JVM of the session ended; only a new process can start another one."""
+    """The JVM of the session ended; only a new process can start another JVM."""
 
     def __init__(self) -> None:
         super().__init__("Spark's JVM has ended or does not respond. Run the command again.")
@@ -175,7 +175,7 @@ def archiving_session(file: Path) -> Iterator["SparkSession"]:
 
 
 def _use_this_python() -> None:
-    """Let workers run on this interpreter, unless another one is configured."""
+    """Let workers run on this interpreter, unless another interpreter is configured."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
 
@@ -293,7 +293,7 @@ def _translate_errors() -> Iterator[None]:
 
 
 def _is_from_spark(problem: ConnectionError) -> bool:
-    """Whether a connection to Spark's JVM failed, rather than one to a storage or database.
+    """Whether the connection to Spark's JVM failed, rather than to a storage or database.
 
     Py4J and PySpark do not wrap errors of sockets, so only the traceback shows the origin.
     """

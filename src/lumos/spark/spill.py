@@ -32,7 +32,7 @@ class SpillSort(Generic[Record]):
     ) -> None:
         self._decode = decode
         self._key = key
-        self._most = max_in_memory
+        self._max_in_memory = max_in_memory
         self._records: list[Record] = []
         self._runs: list[IO[bytes]] = []
 
@@ -44,7 +44,7 @@ class SpillSort(Generic[Record]):
     def add(self, record: Record) -> None:
         """Add a record."""
         self._records.append(record)
-        if len(self._records) >= self._most:
+        if len(self._records) >= self._max_in_memory:
             self._sort()
             run = tempfile.TemporaryFile(prefix="lumos-")  # noqa: SIM115 - closed by close()
             write_blocks(run, self._records)

@@ -1,9 +1,10 @@
-"""Runs tasks on Spark whose input is the rows of a table, not part of their code.
+"""Runs Spark tasks whose input is the rows of a table rather than a part of their code.
 
-Code is one message to Spark Connect, of limited size, and goes to every executor; a row goes to
-the one task that needs it.
+Spark Connect limits the size of code, which goes to every executor; a row only goes to the task
+that needs it.
 """
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, TypeAlias
@@ -22,9 +23,14 @@ from pyspark.sql.types import (
 )  # fmt: skip
 
 from lumos.spark.arrays import arrow_array
+from lumos.spark.session import is_local
+
+# Several tasks per core, so that one slow folder does not delay the rest.
+_TASKS_PER_CORE: Final = 4
+_MAX_TASKS: Final = 256
 
 _PARALLELISM: Final = "spark.sql.leafNodeDefaultParallelism"
-# Spark sends tables of up to 48 MB as one message, and partitions larger ones differently.
+# Spark sends tables of up to 48 MB as one message, and partitions larger tables differently.
 _MAX_LOCAL_BYTES: Final = 16 * 1024 * 1024
 _SPARK_TYPES: Final[dict[pa.DataType, DataType]] = {
     pa.int64(): LongType(),
@@ -34,6 +40,14 @@ _SPARK_TYPES: Final[dict[pa.DataType, DataType]] = {
 }
 
 Task: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def task_count(spark: SparkSession) -> int:
+    """The number of tasks into which a job is divided."""
+    if is_local(spark.conf.get("spark.master", "") or ""):
+        return min(_MAX_TASKS, _TASKS_PER_CORE * max(2, os.cpu_count() or 2))
+    # The size of a cluster is not known in advance; its configured parallelism is the best guess.
+    return min(_MAX_TASKS, int(spark.conf.get("spark.sql.shuffle.partitions") or 64))
 
 
 def task_rows(

@@ -63,7 +63,7 @@ def storage_of(uri: str, access: StorageAccess = DEFAULT_ACCESS) -> FileStorage:
 
 @cache
 def _open(kind: str, access: StorageAccess) -> FileStorage:
-    """The storage for an access, one per process, since it has connections and credentials."""
+    """The storage for an access; shared by the process, since it has connections and logins."""
     match kind:
         case "s3":
             from lumos.storage.s3 import S3Access, S3Storage

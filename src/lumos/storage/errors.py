@@ -74,7 +74,7 @@ def error_from_obstore(text: str) -> StorageFault:
 
 def _error(status: int, elements: dict[str, str], *, region: str = "") -> StorageFault:
     code = elements.get("Code", "")
-    # The document is not parsed as XML, since gateways and proxies send malformed ones.
+    # The body is not parsed as XML, since gateways and proxies send malformed documents.
     message = html.unescape(elements.get("Message", ""))
     # Azure appends ids and times on further lines.
     line = message.strip().partition("\n")[0]
@@ -82,13 +82,16 @@ def _error(status: int, elements: dict[str, str], *, region: str = "") -> Storag
     cause = code or (f"status {status}" if status else "no response")
     text = f"{reason or 'the request failed'} ({cause})"
     bucket_region = region or elements.get("Region", "")
-    kind: type[StorageFault] = StorageFault
+    kind = fault_type(status)
     if code in _ARCHIVED:
-        text = f"it is archived; restore it first ({code})"
-    elif status == 404:
-        kind = StorageMissing
-    elif status in (401, 403):
-        kind = StorageDenied
-    elif is_temporary(status):
-        kind = StorageBusy
+        kind, text = StorageFault, f"it is archived; restore it first ({code})"
     return kind(text, code=code, status=status, region=bucket_region)
+
+
+def fault_type(status: int) -> type[StorageFault]:
+    """The class of errors for an HTTP status."""
+    if status == 404:
+        return StorageMissing
+    if status in (401, 403):
+        return StorageDenied
+    return StorageBusy if is_temporary(status) else StorageFault

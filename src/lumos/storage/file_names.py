@@ -52,7 +52,10 @@ class FileNames:
     """Names of files and folders; `store_folder` contains the store, if that is a file."""
 
     def __init__(self, store_folder: Path | None) -> None:
-        self._base = None if store_folder is None else _base_of(Path(os.path.abspath(store_folder)))
+        self._base: Path | None = None
+        if store_folder is not None:
+            folder = Path(os.path.abspath(store_folder))
+            self._base = folder.parent if folder.name == _OWN_FOLDER else folder
 
     def of(self, path: Path) -> str:
         """The name of a file or folder."""
@@ -87,10 +90,6 @@ def is_inside(name: str, folder: str) -> bool:
     return name.startswith(f"{folder.rstrip('/')}/")
 
 
-def _base_of(folder: Path) -> Path:
-    return folder.parent if folder.name == _OWN_FOLDER else folder
-
-
 @cache
 def _address_of(root: Path) -> str | None:
     """The URL of the remote of a folder's repository, without the user."""
@@ -99,7 +98,9 @@ def _address_of(root: Path) -> str | None:
         return None
     parser = ConfigParser(interpolation=None, strict=False, allow_no_value=True)
     try:
-        parser.read_string(_without_indents(config.read_text(encoding="utf-8", errors="replace")))
+        lines = config.read_text(encoding="utf-8", errors="replace").splitlines()
+        # Indented lines would continue the line before.
+        parser.read_string("\n".join(map(str.strip, lines)))
     except (OSError, Error):
         # Without a readable config, no URL is common to all checkouts.
         return None
@@ -117,10 +118,6 @@ def _git_folder(root: Path) -> Path:
         return folder / common.read_text(encoding="utf-8").strip() if common.is_file() else folder
     except (OSError, UnicodeDecodeError):
         return git
-
-
-def _without_indents(text: str) -> str:
-    return "\n".join(line.strip() for line in text.splitlines())
 
 
 def _address_in(url: str) -> str | None:

@@ -14,12 +14,24 @@ from typing import ClassVar, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
+from lumos.config.secret import MASK
+
 
 class StorageAccess(msgspec.Struct, frozen=True, kw_only=True):
     """Settings to access a storage; this base class means the defaults of the environment.
 
     It is pickled into closures for executors; its text shows no secrets.
     """
+
+    secret_fields: ClassVar[tuple[str, ...]] = ()
+
+    def __repr__(self) -> str:
+        fields = (
+            f"{name}={MASK if name in self.secret_fields else getattr(self, name)!r}"
+            for name in self.__struct_fields__
+            if getattr(self, name)
+        )
+        return f"{type(self).__name__}({', '.join(fields)})"
 
 
 DEFAULT_ACCESS: Final = StorageAccess()
@@ -130,7 +142,7 @@ class FileStorage(ABC):
         deep: bool = False,
         excluded_folders: Collection[str] = (),
     ) -> Iterator[ListedFile]:
-        """The files of a folder, including hidden ones, sorted by name; with `deep`, all below it.
+        """The files of a folder, also hidden files, sorted by name; with `deep`, all below it.
 
         Only files whose path in the folder sorts after `after`, and not those in
         `excluded_folders`. None if the folder does not exist.
@@ -181,7 +193,7 @@ class FileStorage(ABC):
             return problem
 
     def read_within(self, path: str, max_bytes: int, *, size: int | None = None) -> bytes:
-        """Read a whole file; raises FileTooLong before reading a longer one."""
+        """Read a whole file; raises FileTooLong, before reading it, if it is longer."""
         if size is not None and size > max_bytes:
             raise FileTooLong(path, max_bytes)
         with self.open(path, size=size) as file:
@@ -213,7 +225,7 @@ class FileStorage(ABC):
 
     @abstractmethod
     def discard(self, paths: Sequence[str]) -> None:
-        """Remove files; missing ones are ignored."""
+        """Remove files; missing files are ignored."""
 
 
 def is_hidden(name: str) -> bool:

@@ -186,7 +186,7 @@ def _table_roots(folder: str, entry: os.DirEntry[str]) -> Iterator[TableRoot]:
 def _files(
     folder: str, *, deep: bool, excluded_folders: Collection[str] = ()
 ) -> Iterator[ListedFile]:
-    """All files in a folder, including hidden ones; links to folders are not followed."""
+    """All files in a folder, also hidden files; links to folders are not followed."""
     try:
         entries = list(os.scandir(folder))
     except FileNotFoundError:

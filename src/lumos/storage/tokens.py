@@ -35,7 +35,9 @@ class TokenCache:
     def current(self) -> Token:
         """A token that is valid for a few minutes."""
         with self._lock:
-            if self._last is None or _expires_soon(self._last):
+            expires = None if self._last is None else self._last.expires
+            is_old = expires is not None and expires - time.time() < _RENEWAL_MARGIN_SECONDS
+            if self._last is None or is_old:
                 self._last = self._fetch()
             return self._last
 
@@ -54,7 +56,3 @@ def vendor_module(name: str, *, library: str, extra: str) -> Any:
             f"pip install 'lumos[{extra}]'",
             code=NO_LIBRARY,
         ) from None
-
-
-def _expires_soon(token: Token) -> bool:
-    return token.expires is not None and token.expires - time.time() < _RENEWAL_MARGIN_SECONDS

@@ -96,7 +96,7 @@ def split_by_columns(
         label
         for label in {label for file_set in file_sets for label in file_set.path_values}
         if not label.startswith(DATE_MARK)
-        # In dated files, an identifier that occurs on only one date is usually that of a job.
+        # In dated files, an identifier that only occurs on one date usually identifies a job.
         and (not label.startswith(DATED_NAME_LABEL) or _occurs_on_several_dates(label, file_sets))
     )
     if not labels:
@@ -328,11 +328,11 @@ def _most_related(
 
 
 def _candidates(all_fields: Sequence[Fields], min_share: float) -> Iterator[tuple[int, set[int]]]:
-    """Yield each schema with the candidates that may share this part of their fields with it.
+    """Yield each schema with the schemas that may have at least `min_share` of its fields.
 
-    Comparing all pairs of thousands of schemas takes too long. Two schemas that have, say, half of
-    their fields in common must share one of any five of ten fields. So only schemas with one of the
-    rarest fields of a schema are candidates.
+    Comparing all pairs of thousands of schemas takes too long. If two schemas of ten fields have
+    half of them in common, any six fields of one include a field of the other. So only schemas
+    with one of the rarest fields of a schema are candidates.
     """
     counts = Counter(field for fields in all_fields for field in fields)
     with_field: dict[str, set[int]] = {field: set() for field in counts}
@@ -370,7 +370,7 @@ Groups = Mapping[GroupKey, Sequence[FileSet]]
 
 
 class JoinedGroups(NamedTuple):
-    """Groups after joining similar ones, and the member keys of each joined group."""
+    """Groups after similar groups were joined, and the member keys of each joined group."""
 
     groups: dict[GroupKey, list[FileSet]]
     members: dict[GroupKey, list[GroupKey]]
@@ -388,7 +388,7 @@ def join_similar(
     members: dict[GroupKey, list[GroupKey]] = {}
     earlier = _EarlierJoins(before or GroupingState())
     for family_of, path_of in (
-        (folder_of_files, _folder_path),
+        (folder_of_files, lambda paths: paths[0].rpartition("/")[0]),
         (_numbered_path, _common_numbered_path),
     ):
         families: dict[tuple[Hashable, str], list[GroupKey]] = {}
@@ -449,7 +449,7 @@ class _EarlierJoins:
     def target(
         self, requested: GroupKey, cluster: Sequence[GroupKey], file_sets: Sequence[FileSet]
     ) -> GroupKey:
-        """The earlier path of joined groups, or the wanted path unless another dataset had it."""
+        """The earlier path of joined groups, or the requested one if no other dataset had it."""
         earlier_datasets = Counter(
             self._dataset_of[file_set.key[:3]]
             for file_set in file_sets
@@ -481,10 +481,6 @@ def _numbered_path(path: str, _file_sets: Sequence[FileSet]) -> Hashable | None:
 def _without_number(folder: str) -> str:
     match = None if _VERSION.search(folder) else _NUMBERED.match(folder)
     return folder if match is None else f"{match[1]}NNN"
-
-
-def _folder_path(paths: Sequence[str]) -> str:
-    return paths[0].rpartition("/")[0]
 
 
 def _common_numbered_path(paths: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import takewhile
 from typing import Final, NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
 from lumos.discovery.grouping.columns import (
     FieldsByFingerprint,
@@ -113,10 +113,16 @@ def group_files(
     """
     before = before or GroupingState()
     all_file_sets = sorted(file_sets, key=lambda each: each.key)
-    hinted = [each for each in all_file_sets if hinted_location(each.pattern) is not None]
-    data, sidecars = _separate_sidecars(
-        (each for each in all_file_sets if hinted_location(each.pattern) is None), schemas
-    )
+    hinted: list[FileSet] = []
+    data: list[FileSet] = []
+    sidecars: list[FileSet] = []
+    for each in all_file_sets:
+        if hinted_location(each.pattern) is not None:
+            hinted.append(each)
+        elif describe_sidecar(each, schemas) is None:
+            data.append(each)
+        else:
+            sidecars.append(each)
     groups, splits = _group_by_pattern(data, schemas, before)
     split_datasets = {path for split in splits for path in split.named_datasets}
     rules = {key: "columns" for key in groups if key[0] in split_datasets}
@@ -218,7 +224,9 @@ def _choose_paths(
         if hinted_location(each.pattern) is not None
     }
     replacements: dict[str, str] = {}
-    for key in sorted(groups, key=lambda each: (_format_rank(each[1]), each)):
+    format_ranks = {format: rank for rank, format in enumerate(_FORMAT_RANK)}
+    last_rank = len(_FORMAT_RANK)
+    for key in sorted(groups, key=lambda each: (format_ranks.get(each[1], last_rank), each)):
         earlier = before.names.get(_stored_key(*key))
         if earlier is None and _is_hinted(key):
             earlier = hinted_datasets.get((_path_of_key(key), key[1]))
@@ -236,8 +244,8 @@ def _choose_paths(
         if file_set.dataset in last_datasets
     }
     format_of_path = {**last_formats, **recorded}
-    # Recorded datasets and those of the last scan choose first, if their format is the same. The
-    # datasets of hints choose last.
+    # Datasets that were recorded, or found by the last scan, with the same format come first.
+    # Datasets of hints come last.
     unnamed.sort(key=lambda key: (_is_hinted(key), format_of_path.get(key[0]) != key[1]))
     for key in unnamed:
         path, format = _path_of_key(key), key[1]
@@ -260,7 +268,7 @@ def _path_of_key(key: GroupKey) -> str:
 
 
 def _free_path(path: str, used: Collection[str], root: str) -> str:
-    """The path, or if it is used, a similar one in the same folder."""
+    """The path or, if it is used, a similar path in the same folder."""
     if path not in used:
         return path
     folder, _, name = path.rpartition("/")
@@ -287,7 +295,7 @@ def _restore_earlier_paths(
         was_listed=was_listed,
     )
     names: dict[str, str] = {}
-    # If several datasets became one, it keeps the path of the one with most files (the last one).
+    # If several datasets were merged, the path of the dataset with most files, the last, is kept.
     for old_path, targets in sorted(destinations.items(), key=lambda each: sum(each[1].values())):
         if len(targets) == 1:
             names[_stored_key(*key_of_path[next(iter(targets))])] = old_path
@@ -300,7 +308,7 @@ def _restore_earlier_paths(
     for old_path, keys in keys_of_missing.items():
         if len(keys) == 1:
             names.setdefault(keys.pop(), old_path)
-    return msgspec.structs.replace(before, names=names)
+    return replace(before, names=names)
 
 
 def _stored_paths(paths: Mapping[GroupKey, str], before: GroupingState) -> dict[str, str]:
@@ -308,9 +316,7 @@ def _stored_paths(paths: Mapping[GroupKey, str], before: GroupingState) -> dict[
 
     Paths that earlier scans stored are included.
     """
-    format_counts: dict[str, int] = {}
-    for path, _ in paths:
-        format_counts[path] = format_counts.get(path, 0) + 1
+    format_counts = Counter(path for path, _ in paths)
     return {
         **before.names,
         **{
@@ -321,28 +327,8 @@ def _stored_paths(paths: Mapping[GroupKey, str], before: GroupingState) -> dict[
     }
 
 
-def _name_of_path(path: str) -> str:
-    """The name of a dataset by its path, without the suffix that distinguishes two formats."""
-    folder, _, name = path.rpartition("/")
-    return strip_extensions(folder.rpartition("/")[2] if name.startswith("*.") else name)
-
-
 def _stored_key(path: str, format: str) -> str:
     return f"{format}:{path}"
-
-
-def _format_rank(format: str) -> int:
-    return _FORMAT_RANK.index(format) if format in _FORMAT_RANK else len(_FORMAT_RANK)
-
-
-def _separate_sidecars(
-    file_sets: Iterable[FileSet], schemas: SchemasByFingerprint
-) -> tuple[list[FileSet], list[FileSet]]:
-    data: list[FileSet] = []
-    sidecars: list[FileSet] = []
-    for file_set in file_sets:
-        (data if describe_sidecar(file_set, schemas) is None else sidecars).append(file_set)
-    return data, sidecars
 
 
 def _make_group(
@@ -358,14 +344,19 @@ def _make_group(
     largest = max(file_sets, key=lambda file_set: (file_set.file_count, file_set.first_path))
     folders, stem, extension = path_levels(largest.first_path)
     earlier = predecessors or Predecessors()
-    is_pattern = rule == "pattern"
+    if rule == "pattern":
+        name = name_of(largest.first_path) or None
+    else:
+        # Without the suffix that distinguishes two formats.
+        folder, _, last = dataset.rpartition("/")
+        name = strip_extensions(folder.rpartition("/")[2] if last.startswith("*.") else last)
     find_location = joined_location if rule == "similar" else location_of
     return DatasetGroup(
         dataset=dataset,
         location=find_location(file_sets, root),
         file_sets=file_sets,
         key=key,
-        name=(name_of(largest.first_path) or None) if is_pattern else _name_of_path(dataset),
+        name=name,
         names=(
             *(level.template.text for level in folders[root_depth(root, largest.first_path) :]),
             stem.text,
@@ -412,10 +403,10 @@ def location_of(file_sets: Sequence[FileSet], root: str) -> str:
     if hinted is not None:
         return hinted
     # The files of a dataset may be in folders of different depth; use that of most files.
-    files: dict[str, int] = {}
+    files: Counter[str] = Counter()
     for file_set in file_sets:
         for location in locations_of(file_set, root):
-            files[location] = files.get(location, 0) + file_set.file_count
+            files[location] += file_set.file_count
     return min(files, key=lambda location: (-files[location], location.count("*"), location))
 
 
@@ -513,7 +504,7 @@ def common_glob(names: Sequence[str]) -> str:
 
 
 def any_glob(names: Sequence[str]) -> str:
-    """A glob for all names of a folder, with their extension if all have the same one."""
+    """A glob for all names of a folder, with the extension that all of them have, if any."""
     extensions = {split_name(name)[1] for name in names}
     return f"*{extensions.pop()}" if len(extensions) == 1 else "*"
 

@@ -14,7 +14,7 @@ _PATTERN_VERSION: Final = 2
 
 # The prefix of patterns that hints assign: `{hint}3 /lake/orders` (number and location).
 _HINT_MARK: Final = "{hint}"
-# In patterns that a split by columns assigns, before the path of the dataset.
+# Stands before the path of the dataset in patterns that a split by columns assigns.
 SPLIT_MARK: Final = "{split}"
 _PATTERN_TOKEN: Final = re.compile(r"\*\*|\*|\?|\{(\w+)\}|[^*?{]+")
 _WILDCARD: Final = re.compile(r"[*?{]")
@@ -24,8 +24,8 @@ _AROUND_STARS: Final = re.compile(r"[\W_]*[*?]+[\W_]*")
 class ColumnSplit(NamedTuple):
     """Files of one path pattern that an earlier scan split into different datasets.
 
-    `label` is the position of the value that distinguishes them (see `Placement.path_values`), and
-    `datasets` holds the dataset of each value.
+    `label` is the position of the value that distinguishes them (see `FileAssignment.path_values`),
+    and `datasets` maps each value to a dataset.
     """
 
     dataset: str
@@ -158,11 +158,11 @@ class _HintPattern(NamedTuple):
         base = self.base
         if self.folder is not None and self.name is not None:
             return "/".join([base, *self.folder, self.name]), "/".join([base, *self.folder])
-        location = [_fill_in_values(name, match) for name in self.names]
+        location = [re.sub(r"\{(\w+)\}", lambda key: match[key[1]], name) for name in self.names]
         dataset = list(filter(None, map(_without_stars, location)))
         values = list(match.groupdict().values())
         if self.name is not None:
-            # The dataset is in the folder before the first wildcard, whichever root is scanned.
+            # The folder before the first wildcard contains the dataset, for every scanned root.
             # Every value of a key is a separate dataset, below the name.
             fixed = list(takewhile(lambda name: not _WILDCARD.search(name), self.names))
             folder = fixed[:-1] if fixed == list(self.names) else fixed
@@ -176,7 +176,7 @@ class _HintPattern(NamedTuple):
 
 
 def _base_folder(path: str, root: str) -> str:
-    """The folder that a path is relative to: the root, or one above it for absolute paths."""
+    """The folder that a path is relative to: the root or, for absolute paths, a folder above."""
     root_folder = root.rstrip("/")
     folder = _WILDCARD.split(path, maxsplit=1)[0].rpartition("/")[0]
     is_above = bool(folder) and f"{root_folder}/".startswith(f"{folder}/")
@@ -217,10 +217,6 @@ def _regex_tokens(name: str, seen_keys: set[str]) -> Iterator[str]:
             yield "[^/]*"
         else:
             yield "[^/]" if token[0] == "?" else re.escape(token[0])
-
-
-def _fill_in_values(name: str, match: re.Match[str]) -> str:
-    return re.sub(r"\{(\w+)\}", lambda key: match[key[1]], name)
 
 
 def _without_stars(name: str) -> str:

@@ -338,7 +338,10 @@ def _analyse_folder(folder: str) -> _FolderAnalysis:
         partitions += ((level.hive_key, value),)
         if is_time_partition(level.hive_key, value):
             is_dated = True
-        elif value != NULL_PARTITION and not _is_counter(level.hive_key):
+        elif value != NULL_PARTITION and _COUNTER_WORDS.isdisjoint(
+            _LETTERS_OR_DIGITS.findall(level.hive_key.lower())
+        ):
+            # The values of other keys are counters: `batch=3`, `load_id=17`.
             path_values += ((level.hive_key, value),)
     elif level.template.kinds:
         partitions += level.times
@@ -466,11 +469,6 @@ def _identifying_values(template: ValueTemplate) -> Iterator[str]:
             or (has_words and (index >= first_at_end or template.is_writer_name))
         )
         yield "" if kind in TIME_KINDS or kind in BRACES or is_counter else value
-
-
-def _is_counter(key: str) -> bool:
-    """Whether the values of a key are counters: `batch=3`, `load_id=17`."""
-    return any(word in _COUNTER_WORDS for word in _LETTERS_OR_DIGITS.findall(key.lower()))
 
 
 def _escape_braces(name: str) -> str:

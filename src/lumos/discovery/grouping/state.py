@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from lumos.discovery.grouping.hints import ColumnSplit
 from lumos.discovery.grouping.patterns import FileAssignment
@@ -62,9 +63,7 @@ class GroupingState(msgspec.Struct, frozen=True, kw_only=True):
     def with_inherited(self, other: "GroupingState") -> "GroupingState":
         """The state with the names and decisions of a scan of a parent folder."""
         splits = {split.dataset: split for split in (*self.splits, *other.splits)}
-        return msgspec.structs.replace(
-            self, names={**self.names, **other.names}, splits=list(splits.values())
-        )
+        return replace(self, names={**self.names, **other.names}, splits=list(splits.values()))
 
 
 class LegacyGrouping(msgspec.Struct, frozen=True, kw_only=True):
@@ -170,8 +169,8 @@ def find_destinations(
         if old.dataset in datasets and not before.is_upgrade:
             continue
         for path in {old.first_path, old.last_path}:
-            placement = assign(path)
-            dataset = dataset_of_files.get((placement.base, placement.pattern, old.format))
+            assignment = assign(path)
+            dataset = dataset_of_files.get((assignment.base, assignment.pattern, old.format))
             if dataset is not None:
                 count_files(old, dataset)
     # A file set of the last scan may now belong to more datasets than its first and last file show.

@@ -8,22 +8,9 @@ from typing import Final, NamedTuple
 
 # Kinds of dates and times.
 TIME_KINDS: Final = frozenset(
-    {
-        "yyyy",
-        "mm",
-        "dd",
-        "hh",
-        "mi",
-        "ss",
-        "ddd",
-        "yyyy-mm",
-        "quarter",
-        "week",
-        "date",
-        "time",
-        "epoch",
-    }
-)
+    ("yyyy", "mm", "dd", "hh", "mi", "ss", "ddd", "yyyy-mm", "quarter", "week", "date", "time",
+     "epoch")
+)  # fmt: skip
 # Words that programs use to name output files: `part-00000`, `shard-3`. See docs/GROUPING.md.
 WRITER_WORDS: Final = frozenset(
     ("part", "parts", "partition", "data", "load", "chunk", "shard", "batch", "bucket", "slice",
@@ -180,9 +167,7 @@ class ValueTemplate(NamedTuple):
     @property
     def words(self) -> tuple[str, ...]:
         """The words of the name in lower case, without values, digits and separators."""
-        return tuple(
-            word.lower() for word in _LETTERS.findall(re.sub(r"\{[a-z-]+\}", "0", self.text))
-        )
+        return tuple(word.lower() for word in _LETTERS.findall(_PLACEHOLDER.sub("0", self.text)))
 
     @property
     def is_writer_name(self) -> bool:

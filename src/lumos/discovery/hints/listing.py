@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
 from lumos.config import Settings
 from lumos.config.hint_file import SCAN
@@ -41,7 +41,7 @@ class ListedHint(NamedTuple):
     stored: StoredHint | None = None
 
     def absolute_paths(self, root: str) -> frozenset[str]:
-        """The paths of the hint; relative ones are resolved against a root."""
+        """The paths of the hint; relative paths are resolved against a root."""
         return frozenset(
             _comparable(path if is_below(path, root) else f"{root.rstrip('/')}/{path.strip('/')}")
             for path in self.hint.paths
@@ -68,8 +68,8 @@ def with_stored_hints(settings: Settings, store: Store | None) -> Settings:
 
 def with_hints(settings: Settings, hints: Iterable[DatasetHint]) -> Settings:
     """The settings with additional hints for all scans."""
-    scan = msgspec.structs.replace(settings.scan, datasets=(*settings.scan.datasets, *hints))
-    return msgspec.structs.replace(settings, scan=scan)
+    scan = replace(settings.scan, datasets=(*settings.scan.datasets, *hints))
+    return replace(settings, scan=scan)
 
 
 def list_hints(settings: Settings, store: Store | None) -> list[ListedHint]:

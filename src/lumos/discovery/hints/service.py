@@ -7,7 +7,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Final, Literal, NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
 from lumos.config import Settings
 from lumos.config.hint_file import SCAN, HintFile, NotEditable, edit_hint_file
@@ -242,7 +242,8 @@ class Hints:
                     raise NoSuchHint(str(which))
                 file.remove(hint.section, hint.position)
             after = with_stored_hints(file.settings, store)
-            self._apply_settings(file.settings, dry_run=dry_run)
+            if not dry_run:
+                self._use_settings(file.settings)
         roots = [root for root in _scans(store) if hint.applies_to(root)]
         effect = self._effect(hint.hint, before, after, roots)
         return _change_report("removed", report, effect, settings, roots, (), dry_run=dry_run)
@@ -299,7 +300,8 @@ class Hints:
                 )
         if equal is not None:
             return self._report_unchanged(request, before, store, dry_run=dry_run)
-        self._apply_settings(after, dry_run=dry_run)
+        if not dry_run:
+            self._use_settings(after)
         return self._report_added(
             request, added, effect, with_stored_hints(after, store), dry_run=dry_run
         )
@@ -358,10 +360,6 @@ class Hints:
         return _change_report(
             "unchanged", report, _Effect(), settings, request.roots, (), dry_run=dry_run
         )
-
-    def _apply_settings(self, settings: Settings, *, dry_run: bool) -> None:
-        if not dry_run:
-            self._use_settings(settings)
 
     def _effect(
         self, hint: DatasetHint, before: Settings, after: Settings, roots: Iterable[str]
@@ -438,14 +436,14 @@ def _root_of(scan: FinishedScan) -> str:
 
 
 def _insert(opened: HintFile, request: HintRequest) -> ListedHint:
-    """Write a hint to the section of its source if it has only one, otherwise to that of scans."""
+    """Write a hint to the section of its only source, or else to the section of all scans."""
     section = _section_of_root(opened.settings, request)
     if section is not None:
         prefix = f"{request.roots[0].rstrip('/')}/"
         relative = tuple(path.removeprefix(prefix) for path in request.hint.paths)
         # The YAML of a section may be an alias that other sections share, or not a mapping.
         with suppress(NotEditable):
-            return _append(opened, section, msgspec.structs.replace(request.hint, path=relative))
+            return _append(opened, section, replace(request.hint, path=relative))
     try:
         return _append(opened, SCAN, request.hint)
     except NotEditable as problem:
@@ -462,7 +460,7 @@ def _append(opened: HintFile, section: str, hint: DatasetHint) -> ListedHint:
 
 
 def _section_of_root(settings: Settings, request: HintRequest) -> str | None:
-    """The only source that scans the root of a hint, if it has no other root."""
+    """The section of the only source that scans the root of a hint, if this is its only root."""
     sections = [
         (index, roots)
         for index, section in enumerate(settings.sources)

@@ -77,6 +77,6 @@ def _scan_and_archive(file: Path) -> None:
 
 
 if __name__ == "__main__":
-    # The process that started this one is scanning, which is more urgent than the archive.
+    # The parent process is scanning, which is more urgent than the archive.
     os.nice(10)
     build(sys.argv[1], Path(sys.argv[2]))

@@ -130,8 +130,8 @@ class LakeContents:
     ) -> "LakeContents":
         """The files of a scan, grouped by the hints of the selection.
 
-        Parts that were summarised with other hints are summarised again, unless `is_current`
-        returns True for them: the new hints make no difference.
+        Parts that were summarised with other hints are summarised again, unless `is_current` is
+        true for them because the new hints make no difference.
         """
         splits = manifest.grouping.splits
         root, hints = selection.root, selection.hints
@@ -192,7 +192,10 @@ class LakeContents:
             if row.schema_fingerprint is None or row.format is None:
                 continue
             assignment = self._hints.assign(row.path)
-            if self._group_of(assignment, row.format, row.schema_fingerprint) is group:
+            if (
+                _find_file_set(self._groups, assignment, row.format, row.schema_fingerprint)
+                is group
+            ):
                 yield DataFile(row, assignment.partitions, self._schemas[row.schema_fingerprint])
 
     def file(self, path: str) -> ExplainedFile:
@@ -210,7 +213,7 @@ class LakeContents:
                 yield self._explain_row(row)
 
     def why_skipped(self, path: str, *, is_folder: bool = False) -> ExplainedFile | None:
-        """Why scans skip a path; None if they do not."""
+        """The reason why scans skip a path; None if they do not skip it."""
         relative = path[len(self._selection.root) :].strip("/")
         hidden = next((name for name in relative.split("/") if is_hidden(name)), None)
         if hidden is not None:
@@ -270,7 +273,7 @@ class LakeContents:
             reason = "neither its content nor its name is that of a data file"
             return ExplainedFile(row.path, "not_data", reason)
         assignment = self._hints.assign(row.path)
-        group = self._group_of(assignment, row.format, row.schema_fingerprint)
+        group = _find_file_set(self._groups, assignment, row.format, row.schema_fingerprint)
         if group is None:
             sidecar = _find_file_set(self._sidecars, assignment, row.format, row.schema_fingerprint)
             description = describe_sidecar(sidecar, self._schemas) if sidecar is not None else None
@@ -287,11 +290,6 @@ class LakeContents:
             shape=schema.shape,
             drifts=self._drifts(group, row),
         )
-
-    def _group_of(
-        self, assignment: FileAssignment, format: str, fingerprint: str
-    ) -> DatasetGroup | None:
-        return _find_file_set(self._groups, assignment, format, fingerprint)
 
     def _drifts(self, group: DatasetGroup, row: FileRow) -> bool:
         assert row.schema_fingerprint is not None
@@ -380,7 +378,10 @@ class LakeTable:
     def explain(self, path: str) -> PathInTable:
         """The role of a path in the table."""
         below = f"{path}/"
-        is_in_log = any(below.startswith(f"{log}/") for log in self._logs())
+        folders = {"delta": "_delta_log", "hudi": ".hoodie", "iceberg": METADATA_FOLDER}
+        logs = [f"{self.root}/{folders[kind]}" for kind in self._record.kinds]
+        logs += filter(None, [self._record.log])
+        is_in_log = any(below.startswith(f"{log}/") for log in logs)
         if is_in_log or table_root_in(path[len(self.root) + 1 :]) is not None:
             return PathInTable("log", f"it is part of the log of the table {self.root}")
         if self._memory is None:
@@ -400,13 +401,6 @@ class LakeTable:
             "committed; older versions and branches may contain it",
         )
 
-    def _logs(self) -> Iterator[str]:
-        folders = {"delta": "_delta_log", "hudi": ".hoodie", "iceberg": METADATA_FOLDER}
-        for kind in self._record.kinds:
-            yield f"{self.root}/{folders[kind]}"
-        if self._record.log:
-            yield self._record.log
-
 
 class LakeTables:
     """The tables of a root, by their root folders."""
@@ -424,7 +418,7 @@ class LakeTables:
         }
 
     def containing(self, path: str) -> LakeTable | None:
-        """The table whose root contains a path, or else one that owns the path elsewhere."""
+        """The table whose root contains a path, or else a table elsewhere that owns the path."""
         prefix = f"{path}/"
         for root, table in self._tables.items():
             if prefix.startswith(f"{root}/"):

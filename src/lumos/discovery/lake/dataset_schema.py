@@ -1,11 +1,13 @@
 """Determines the schema of a dataset from the shapes of its files, from scan to scan."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import reduce
 from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from lumos.discovery.grouping.datasets import DatasetGroup
 from lumos.discovery.grouping.patterns import DATE_KEYS, PLACEHOLDER, restore_braces
@@ -15,7 +17,7 @@ from lumos.formats.columns import column_statistics, merge_columns
 from lumos.formats.identification import FORMATS
 from lumos.formats.inference import widen
 from lumos.formats.interface import MAYBE_INTEGERS
-from lumos.model.dataset import ColumnStatistics, DriftedShape, Location, Statistics
+from lumos.model.dataset import DriftedShape, Location, Statistics
 from lumos.model.discovery import FoundDataset
 from lumos.model.json_codec import from_json, to_json
 from lumos.model.schema import Field, Schema
@@ -34,7 +36,7 @@ from lumos.model.types import (
     Struct,
 )
 
-# How many scans in a row an earlier shape must be the newest before it is used again.
+# The number of consecutive scans with an earlier shape as the newest, until it is used again.
 _SCANS_TO_RETURN: Final = 2
 _SCANS_TO_RETURN_FROM_ALTERNATING: Final = 5
 # After how many scans with a single writer earlier alternation is forgotten.
@@ -69,7 +71,7 @@ _STORED_NAMES: Final = {
 
 
 class ShapeMemory(msgspec.Struct, frozen=True, kw_only=True, rename=_STORED_NAMES):
-    """What a scan stores about the shapes of a dataset for the next scan.
+    """The shapes of a dataset's files, as a scan stores them for the next scan.
 
     `full` is the full fingerprint of the current shape, even if no file has it any longer.
     `ranks` numbers the shapes in the order in which they were first seen. `newest` is the last
@@ -93,10 +95,10 @@ class ShapeMemory(msgspec.Struct, frozen=True, kw_only=True, rename=_STORED_NAME
 
 
 class StoredMemory(NamedTuple):
-    """The memory of a dataset in the store, with the schema that its files declare as JSON.
+    """The memory of a dataset in the store, with the schema that its files declare, as JSON.
 
-    `body` is the stored form. It is None if the memory was derived from the recorded schema, which
-    only fits files of the same `format`.
+    `body` is the encoded memory. It is None if the memory was derived from the recorded schema;
+    such a memory only applies to files of the same `format`.
     """
 
     memory: ShapeMemory
@@ -150,8 +152,8 @@ class SchemaChoice(msgspec.Struct, frozen=True, kw_only=True):
 def choose_schema(present: Sequence[PresentShape], memory: ShapeMemory | None) -> SchemaChoice:
     """Choose the schema of a dataset whose files declare theirs.
 
-    A new shape is a change at once. An earlier shape is used again only after several scans in
-    which no other shape was written, so writers that take turns do not change the dataset every
+    A new shape is used immediately. An earlier shape is used again only after several scans in
+    which no other shape was written, so two writers that take turns do not change the schema every
     time.
     """
     ordered = sorted(present, key=lambda each: (each.newest, each.file_count, each.shape))
@@ -159,7 +161,9 @@ def choose_schema(present: Sequence[PresentShape], memory: ShapeMemory | None) -
     new_shapes = [each for each in ordered if each.shape not in ranks]
     for each in new_shapes:
         ranks[each.shape] = len(ranks)
-    first_seen = _first_seen(present, {} if memory is None else memory.first_seen)
+    first_seen = {} if memory is None else dict(memory.first_seen)
+    for each in present:
+        first_seen[each.shape] = min(each.oldest, first_seen.get(each.shape, each.oldest))
     if memory is None or new_shapes:
         chosen = new_shapes[-1]
         return SchemaChoice(
@@ -171,20 +175,15 @@ def choose_schema(present: Sequence[PresentShape], memory: ShapeMemory | None) -
                 first_seen=first_seen,
             )
         )
-    updated = msgspec.structs.replace(memory, first_seen=first_seen)
+    updated = replace(memory, first_seen=first_seen)
     return _choose_earlier_shape({each.shape: each for each in ordered}, updated)
-
-
-def _first_seen(present: Iterable[PresentShape], known: Mapping[str, int]) -> dict[str, int]:
-    times = {each.shape: min(each.oldest, known.get(each.shape, each.oldest)) for each in present}
-    return {**known, **times}
 
 
 def _choose_earlier_shape(present: Mapping[str, PresentShape], memory: ShapeMemory) -> SchemaChoice:
     if memory.newest == _UNKNOWN_NEWEST:
         # All present shapes already existed when the current shape was recorded.
         newest = max(each.newest for each in present.values())
-        memory = msgspec.structs.replace(memory, newest=newest)
+        memory = replace(memory, newest=newest)
     current = present.get(memory.current)
     # Shapes that were written after the last known write of the current shape.
     later = [
@@ -204,17 +203,15 @@ def _choose_earlier_shape(present: Mapping[str, PresentShape], memory: ShapeMemo
 
 
 def _update_current(memory: ShapeMemory, current: PresentShape, *, has_others: bool) -> ShapeMemory:
-    updated = msgspec.structs.replace(
+    updated = replace(
         memory, newest=current.newest, full=current.full, candidate="", candidate_scans=0
     )
     if has_others:
         return _count_turn(updated)
     scans = memory.single_writer_scans + 1
     if scans >= _SCANS_TO_FORGET_ALTERNATION:
-        return msgspec.structs.replace(
-            updated, single_writer_scans=scans, turns=0, alternating=False
-        )
-    return msgspec.structs.replace(updated, single_writer_scans=scans)
+        return replace(updated, single_writer_scans=scans, turns=0, alternating=False)
+    return replace(updated, single_writer_scans=scans)
 
 
 def _count_candidate_scan(
@@ -231,11 +228,11 @@ def _count_candidate_scan(
         return SchemaChoice(memory=memory)
     needed = _SCANS_TO_RETURN_FROM_ALTERNATING if memory.alternating else _SCANS_TO_RETURN
     if scans < needed:
-        pending = msgspec.structs.replace(
+        pending = replace(
             memory, candidate=leader.shape, candidate_scans=scans, candidate_newest=leader.newest
         )
         return SchemaChoice(memory=pending)
-    reverted = msgspec.structs.replace(
+    reverted = replace(
         memory,
         current=leader.shape,
         full=leader.full,
@@ -249,7 +246,7 @@ def _count_candidate_scan(
 
 def _count_turn(memory: ShapeMemory) -> ShapeMemory:
     turns = memory.turns + 1
-    return msgspec.structs.replace(
+    return replace(
         memory, turns=turns, single_writer_scans=0, alternating=turns >= _TURNS_TO_ALTERNATE
     )
 
@@ -261,7 +258,11 @@ def complete_types(schemas: Sequence[Schema], last_schema: Schema | None) -> lis
     doubles that pandas wrote may be integers with missing values. Neither is a change of the schema
     if other files or the last schema have a certain type.
     """
-    if not any(_is_uncertain(field) for schema in schemas for field in schema.fields):
+    if not any(
+        NULL.text in field.type.text or MAYBE_INTEGERS in field.tags
+        for schema in schemas
+        for field in schema.fields
+    ):
         return list(schemas)
     certain: dict[str, DataType] = {}
     for schema in schemas if last_schema is None else (last_schema, *schemas):
@@ -283,10 +284,6 @@ def complete_types(schemas: Sequence[Schema], last_schema: Schema | None) -> lis
     ]
 
 
-def _is_uncertain(field: Field) -> bool:
-    return NULL.text in field.type.text or MAYBE_INTEGERS in field.tags
-
-
 def _complete_field(
     field: Field, certain: Mapping[str, DataType], uncertain: Mapping[str, DataType]
 ) -> Field:
@@ -295,13 +292,13 @@ def _complete_field(
         certain_type = uncertain[field.name]
         type = certain_type if certain_type in SIGNED or certain_type == FLOAT64 else field.type
         tags = tuple(tag for tag in field.tags if tag != MAYBE_INTEGERS)
-        return msgspec.structs.replace(field, type=type, tags=tags)
+        return replace(field, type=type, tags=tags)
     type = fill_null_types(field.type, certain.get(field.name, NULL))
-    return field if type is field.type else msgspec.structs.replace(field, type=type)
+    return field if type is field.type else replace(field, type=type)
 
 
 def fill_null_types(type: DataType, other: DataType) -> DataType:
-    """A type with its null types, including nested ones, replaced by those of another type."""
+    """A type in which null types, also nested, are replaced by the types of another type."""
     match type, other:
         case _ if type == NULL:
             return other
@@ -314,21 +311,16 @@ def fill_null_types(type: DataType, other: DataType) -> DataType:
             if value is not type.value:
                 return Map(type.key, value, value_nullable=type.value_nullable)
         case Struct(), Struct():
-            return _fill_struct(type, other)
+            other_types = {member.name: member.type for member in other.members}
+            members = [
+                (member, fill_null_types(member.type, other_types.get(member.name, NULL)))
+                for member in type.members
+            ]
+            if any(new is not member.type for member, new in members):
+                return Struct(
+                    Member(member.name, new, nullable=member.nullable) for member, new in members
+                )
     return type
-
-
-def _fill_struct(type: Struct, other: Struct) -> Struct:
-    other_types = {member.name: member.type for member in other.members}
-    types = [
-        fill_null_types(member.type, other_types.get(member.name, NULL)) for member in type.members
-    ]
-    if all(new is member.type for new, member in zip(types, type.members, strict=True)):
-        return type
-    return Struct(
-        Member(member.name, new, nullable=member.nullable)
-        for new, member in zip(types, type.members, strict=True)
-    )
 
 
 _ALL_BITS: Final = 2**64 - 1
@@ -391,6 +383,11 @@ def merge_group(
     partitions = partition_fields(group.keys)
     files = sum(file_set.file_count for file_set in file_sets)
     content = sum(file_set.content for file_set in file_sets) & _ALL_BITS
+    bytes_by_class: Counter[str] = Counter()
+    for file_set in file_sets:
+        bytes_by_class.update(file_set.classes)
+    columns = [file_set.columns for file_set in file_sets if file_set.columns is not None]
+    has_columns = len(columns) == len(file_sets)
     dataset = FoundDataset(
         path=group.dataset,
         name=group.name,
@@ -404,11 +401,11 @@ def merge_group(
         statistics=Statistics(
             file_count=files,
             total_size_bytes=sum(file_set.size for file_set in file_sets),
-            bytes_by_class=_bytes_by_class(file_sets),
-            row_count=_total_rows(file_sets),
+            bytes_by_class=dict(sorted(bytes_by_class.items())),
+            row_count=reduce(add_row_counts, (file_set.row_count for file_set in file_sets)),
             row_count_exact=all(file_set.row_count_exact for file_set in file_sets),
             last_modified=_to_datetime(max(file_set.modified for file_set in file_sets)),
-            columns=_merge_column_statistics(file_sets),
+            columns=column_statistics(merge_columns(columns)) if has_columns else {},
             alternating=choice.memory.alternating,
         ),
         drift=drift,
@@ -419,24 +416,6 @@ def merge_group(
         split_from=group.split_from,
     )
     return MergedDataset(dataset, choice.memory)
-
-
-def _bytes_by_class(file_sets: Iterable[FileSet]) -> dict[str, int]:
-    sizes: dict[str, int] = {}
-    for file_set in file_sets:
-        for name, size in file_set.classes.items():
-            sizes[name] = sizes.get(name, 0) + size
-    return dict(sorted(sizes.items()))
-
-
-def _total_rows(file_sets: Iterable[FileSet]) -> int | None:
-    zero: int | None = 0
-    return reduce(add_row_counts, (file_set.row_count for file_set in file_sets), zero)
-
-
-def _merge_column_statistics(file_sets: Sequence[FileSet]) -> dict[str, ColumnStatistics]:
-    statistics = [file_set.columns for file_set in file_sets if file_set.columns is not None]
-    return column_statistics(merge_columns(statistics)) if len(statistics) == len(file_sets) else {}
 
 
 def _to_datetime(microseconds: int) -> datetime:
@@ -455,9 +434,17 @@ def _choose_declared(
     by_shape: dict[str, list[tuple[FileSet, Schema]]] = {}
     for file_set, schema in zip(ordered, completed, strict=True):
         by_shape.setdefault(schema.shape, []).append((file_set, schema))
-    choice = choose_schema(
-        [_to_present_shape(shape, files) for shape, files in by_shape.items()], memory
-    )
+    present = [
+        PresentShape(
+            full=files[-1][1].full,
+            shape=shape,
+            newest=max(file_set.newest for file_set, _ in files),
+            file_count=sum(file_set.file_count for file_set, _ in files),
+            oldest=min(file_set.oldest for file_set, _ in files),
+        )
+        for shape, files in by_shape.items()
+    ]
+    choice = choose_schema(present, memory)
     current = by_shape.get(choice.memory.current)
     chosen = last_schema if current is None else current[-1][1]
     assert chosen is not None
@@ -467,16 +454,6 @@ def _choose_declared(
         if shape != choice.memory.current
     )
     return choice, chosen, drift
-
-
-def _to_present_shape(shape: str, files: Sequence[tuple[FileSet, Schema]]) -> PresentShape:
-    return PresentShape(
-        full=files[-1][1].full,
-        shape=shape,
-        newest=max(file_set.newest for file_set, _ in files),
-        file_count=sum(file_set.file_count for file_set, _ in files),
-        oldest=min(file_set.oldest for file_set, _ in files),
-    )
 
 
 def _to_drifted_shape(
@@ -505,18 +482,8 @@ def _differences(drifted: Schema, current: Schema) -> Iterable[str]:
             yield f"{drifted_field} instead of {current_fields.get(name, 'nothing')}"
 
 
-def _keep_wider_types(schema: Schema, last_schema: Schema) -> Schema:
-    last_types = {field.name: field.type for field in last_schema.fields}
-    return Schema(
-        fields=tuple(
-            Field(name=field.name, type=_wider_type(field.type, last_types.get(field.name, NULL)))
-            for field in schema.fields
-        )
-    )
-
-
 def _wider_type(type: DataType, last_type: DataType) -> DataType:
-    """Return the last type if it includes all values of the current type, or else the latter."""
+    """The last type if it includes all values of the current type; otherwise the current type."""
     match type, last_type:
         case Struct(), Struct():
             last_types = {member.name: member.type for member in last_type.members}
@@ -547,7 +514,12 @@ def _choose_inferred(
     """
     schema = _merge_inferred(schemas[file_set.schema_fingerprint] for file_set in ordered)
     if last_schema is not None:
-        schema = _keep_wider_types(schema, last_schema)
+        last_types = {field.name: field.type for field in last_schema.fields}
+        fields = (
+            Field(name=field.name, type=_wider_type(field.type, last_types.get(field.name, NULL)))
+            for field in schema.fields
+        )
+        schema = Schema(fields=tuple(fields))
     scans_missing = 0
     if memory is not None and last_schema is not None and format in _SPARSE_FORMATS:
         merged = _merge_inferred((last_schema, schema))

@@ -1,7 +1,6 @@
 """The scan of a lake on Spark: from a root folder to its datasets."""
 
 import logging
-import os
 from collections import ChainMap
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain
@@ -9,9 +8,10 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 from pyspark.sql import SparkSession
 
-from lumos.discovery.grouping.datasets import DatasetGroup, GroupingResult, group_files
+from lumos.discovery.grouping.datasets import DatasetGroup, group_files
 from lumos.discovery.grouping.state import GroupingState
 from lumos.discovery.grouping.suggestions import suggest_joins
 from lumos.discovery.lake.dataset_schema import (
@@ -69,26 +69,21 @@ from lumos.formats.tables.interface import TableFacts
 from lumos.model.discovery import Discovery, FoundDataset, Problem, SchemaMemory
 from lumos.model.json_codec import from_json
 from lumos.spark.problems import MAX_LISTED_IN_TOTAL, ProblemList
-from lumos.spark.session import is_local
-from lumos.spark.tasks import run_tasks
+from lumos.spark.tasks import run_tasks, task_count
 from lumos.storage import (
     DEFAULT_ACCESS,
     FileSelection,
     KeyRange,
     StorageAccess,
-    TableKind,
     TableRoot,
     storage_of,
 )
 from lumos.storage.table_roots import outermost_roots
 
-# Several tasks per core, so that one slow folder does not delay the rest.
-_TASKS_PER_CORE: Final = 4
-_MAX_TASKS: Final = 256
 NOT_LISTED_YET: Final = "not_listed_yet"
 # If more datasets than this are missing, a delayed listing is not the cause.
 _MAX_NOT_LISTED: Final = 50
-# With more parts, and few files in each, reading them takes longer than writing them anew.
+# Reading more parts than this, with few files in each, takes longer than writing them again.
 _MAX_SMALL_PARTS: Final = 256
 _log = logging.getLogger(__name__)
 
@@ -110,13 +105,13 @@ def scan_lake(
 ) -> Discovery:
     """Scan a root, reading only files that are new or changed since the manifest `before`.
 
-    Manifests are stored in the folder `state`; `before` and `after` are the names of the last and
-    the new one. Files in that folder, or below `excluded_uri` if given, are not data. Tasks list
-    and read files and return summaries, so that the memory of the driver grows with the number of
-    datasets, not of files. `inherited` is the grouping of a scan of a parent folder, which also
-    applies here. `load_memories` loads the memories that scans of any root have stored; without it,
-    those of the last manifest are used. With `changed`, only these paths and their surroundings
-    are looked at, if possible, and everything else is assumed to be as in the last scan.
+    Manifests are stored in the folder `state`; `before` is the name of the last one and `after` of
+    the new one. Files in `excluded_uri`, or else in `state`, are not data. Tasks list and read
+    files and return summaries, so the driver's memory grows with the number of datasets.
+    `inherited` is the grouping of a scan of a parent folder, which applies here as well.
+    `load_memories` loads schema memories from the store; without it, those of the last manifest are
+    used. `changed` limits the scan to these paths and the folders around them, if that is possible;
+    everything else is taken from the last scan.
     """
     manifests = ManifestStore(state, state_access)
     last_manifest = manifests.read(before)
@@ -156,15 +151,7 @@ def scan_lake(
         f"of their own. Scan {enclosing} or a folder above it instead.",
         remark=True,
     )
-    return msgspec.structs.replace(discovery, problems=(remark, *discovery.problems))
-
-
-def task_count(spark: SparkSession) -> int:
-    """The number of tasks into which a scan is divided."""
-    if is_local(spark.conf.get("spark.master", "") or ""):
-        return min(_MAX_TASKS, _TASKS_PER_CORE * max(2, os.cpu_count() or 2))
-    # The size of a cluster is not known in advance; its configured parallelism is the best guess.
-    return min(_MAX_TASKS, int(spark.conf.get("spark.sql.shuffle.partitions") or 64))
+    return replace(discovery, problems=(remark, *discovery.problems))
 
 
 class _TaskResult(NamedTuple):
@@ -217,7 +204,16 @@ class _Scan:
             for each in result.with_deferred
             for folder in each.result.stray_metadata
         }
-        tables, remarks = self._read_tables(outermost_roots(table_roots), stray_metadata)
+        tables, remarks = self._run_table_tasks(
+            plan_table_tasks(
+                outermost_roots(table_roots),
+                stray_metadata,
+                self._last_manifest.tables,
+                self._job.selection,
+            )
+            if has_tables
+            else []
+        )
         owned_paths = frozenset(outermost_roots(table_roots)).union(
             *((table.root, *table.record.owned_paths) for table in tables)
         )
@@ -231,10 +227,10 @@ class _Scan:
         return self._keep_unlisted(found, manifest), manifest
 
     def run_in_scope(self, changed: Collection[str]) -> tuple[Discovery, ScanManifest] | None:
-        """Scan what lies around changed paths; None if the whole lake has to be scanned.
+        """Scan the folders of changed paths; None if the whole lake has to be scanned.
 
-        That is the case if files elsewhere may be affected: the hints or the files of tables
-        outside of their roots have changed, or a part of the last manifest is lost.
+        The whole lake has to be scanned if other files may be affected: because hints or files of
+        tables outside of their roots have changed, or a part of the last manifest is lost.
         """
         last_manifest, job = self._last_manifest, self._job
         scope = plan_scope(changed, last_manifest, job.selection)
@@ -256,7 +252,7 @@ class _Scan:
             for path in last_manifest.tables[root].owned_paths
         }
         after = {path for table in tables for path in table.record.owned_paths}
-        # Files of a table that no longer is one become datasets, so they have to be listed.
+        # If a folder is no longer a table, its files become datasets, so they have to be listed.
         found_roots = {table.root for table in tables}
         lost_roots = scope.tables.keys() - found_roots
         unexpected = found_roots - scope.tables.keys()
@@ -297,14 +293,14 @@ class _Scan:
         return self._keep_unlisted(found, manifest), manifest
 
     def _read_tables_in_scope(self, scope: ScanScope) -> tuple[list[TableResult], list[Problem]]:
-        """Read the tables of a scope; those that were deleted are left out."""
+        """Read the tables of a scope, except deleted ones."""
         known_tables = self._last_manifest.tables
         tasks = [
             TableTask(
                 root,
                 kinds if record is None else tuple(sorted({*kinds, *record.kinds})),
                 record,
-                # A log that is named by an event may have been deleted since.
+                # The log may have been deleted after the event.
                 is_listed=False,
                 log="" if record is None else record.log,
             )
@@ -335,17 +331,8 @@ class _Scan:
         results = run_tasks(self._spark, TASK_COLUMNS, rows, scan_worker(job), RESULT_COLUMNS)
         return [decode_result(each) for each in results]
 
-    def _read_tables(
-        self, roots: Mapping[str, tuple[TableKind, ...]], stray_metadata: Collection[str]
-    ) -> tuple[list[TableResult], list[Problem]]:
-        """The tables of the lake, and remarks on metadata that belongs to no table."""
-        selection = self._job.selection
-        if not selection.tables:
-            return [], []
-        tasks = plan_table_tasks(roots, stray_metadata, self._last_manifest.tables, selection)
-        return self._run_table_tasks(tasks)
-
     def _run_table_tasks(self, tasks: list[TableTask]) -> tuple[list[TableResult], list[Problem]]:
+        """Read tables; return them, and remarks on metadata that belongs to no table."""
         selection = self._job.selection
         job = TableJob(selection, self._job.state, self._job.parts_folder, self._job.state_access)
         results = run_tasks(
@@ -369,8 +356,7 @@ class _Scan:
         if not outdated:
             return results
         tasks = [
-            msgspec.structs.replace(each.task, known_parts=[part.path for part in each.parts])
-            for each in outdated
+            replace(each.task, known_parts=[part.path for part in each.parts]) for each in outdated
         ]
         index = PartIndex(part for each in outdated for part in each.parts)
         repeated = self._scan_files(tasks, owned_paths, index)
@@ -402,6 +388,7 @@ class _Scan:
         # Including the schemas of sidecars, which may become data later without being read again.
         present = {file_set.schema_fingerprint for file_set in file_sets}
         roots = {*(each.root for each in tables), *kept_tables}
+        load_memories = self._load_memories or (lambda _paths: {})
         grouping = group_files(
             file_sets,
             schemas,
@@ -410,14 +397,27 @@ class _Scan:
             tables=roots,
             joins_similar=job.selection.join_similar,
             was_listed=ListedFiles(last_manifest.parts, job.state_access).has,
-            recorded_formats=self._recorded_formats,
+            recorded_formats=lambda paths: {
+                path: each.format for path, each in load_memories(paths).items()
+            },
         )
         merged = self._merge_schemas(grouping.groups, schemas)
         problems = ProblemList(MAX_LISTED_IN_TOTAL)
         for each in results:
             problems.join(each.listing_problems)
         of_tables = (problem for each in tables for problem in each.problems)
-        for problem in (*remarks, *_report_taken_names(grouping), *of_tables):
+        taken_names = (
+            Problem(
+                path=each.location,
+                code="name_taken",
+                reason=f"A hint gives this dataset the path {each.requested_path}, which another "
+                f"dataset has. It is recorded as {each.dataset}. Give the hint another name.",
+                remark=True,
+            )
+            for each in grouping.groups
+            if each.requested_path is not None
+        )
+        for problem in (*remarks, *taken_names, *of_tables):
             problems.add(problem)
         for each in results:
             problems.join(each.summary.all_problems)
@@ -449,11 +449,6 @@ class _Scan:
         )
         return discovery, manifest
 
-    def _recorded_formats(self, paths: Collection[str]) -> dict[str, str | None]:
-        if self._load_memories is None:
-            return {}
-        return {path: each.format for path, each in self._load_memories(paths).items()}
-
     def _merge_schemas(
         self, groups: Collection[DatasetGroup], schemas: SchemaPool
     ) -> dict[str, MergedDataset]:
@@ -482,7 +477,7 @@ class _Scan:
                 schema=schemas[chosen.memory.full],
                 recalled=None if stored is None else stored.body,
             )
-            found = msgspec.structs.replace(chosen.found, memory=memory)
+            found = replace(chosen.found, memory=memory)
             merged[each.dataset] = MergedDataset(found, chosen.memory)
         return merged
 
@@ -511,18 +506,18 @@ class _Scan:
                 for path in (*earlier.own, *earlier.elsewhere)
                 if path not in (first, each.root)
             )
-            yield msgspec.structs.replace(found, renamed_from=first, merged_from=others)
+            yield replace(found, renamed_from=first, merged_from=others)
 
     def _keep_unlisted(self, found: Discovery, manifest: ScanManifest) -> Discovery:
-        """The discovery, with a problem for each missing dataset of which a file still exists."""
+        """The discovery, with a problem for each missing dataset that still has a file."""
         missing = self._last_manifest.memories.keys() - _current_and_earlier_paths(found.datasets)
         if not missing or not found.complete:
             return found
         unlisted = self._find_unlisted(missing, manifest)
-        return msgspec.structs.replace(found, problems=(*found.problems, *unlisted))
+        return replace(found, problems=(*found.problems, *unlisted))
 
     def _find_unlisted(self, missing: Collection[str], manifest: ScanManifest) -> Iterator[Problem]:
-        """Report missing datasets of which a file still exists: listings may be delayed."""
+        """Report missing datasets that still have a file; storages may list new files late."""
         if len(missing) > _MAX_NOT_LISTED:
             return
         selection = self._job.selection
@@ -568,7 +563,7 @@ def _combine(first: _TaskResult, repeated: _TaskResult) -> _TaskResult:
         sum(each.result.files_read for each in first.with_deferred),
         sum(each.result.summary.listed for each in repeated.with_deferred),
     )
-    result = msgspec.structs.replace(
+    result = replace(
         repeated.result,
         encoded_schemas=encoded_schemas,
         files_read=repeated.result.files_read + files_read,
@@ -612,21 +607,10 @@ def _memory_for(
     return stored.memory if stored.format in formats else None
 
 
-def _report_taken_names(grouping: GroupingResult) -> Iterator[Problem]:
-    """Report hints that give a dataset the path of another dataset."""
-    for each in grouping.groups:
-        if each.requested_path is not None:
-            reason = (
-                f"A hint gives this dataset the path {each.requested_path}, which another dataset "
-                f"has. It is recorded as {each.dataset}. Give the hint another name."
-            )
-            yield Problem(path=each.location, code="name_taken", reason=reason, remark=True)
-
-
 def _without_owned(grouping: GroupingState, owned_paths: frozenset[str]) -> GroupingState:
     """A grouping without the files that belong to tables now."""
     if not owned_paths:
         return grouping
     index = OwnedPaths(owned_paths)
     file_sets = [each for each in grouping.file_sets if index.folder_of(f"{each.base}/") is None]
-    return msgspec.structs.replace(grouping, file_sets=file_sets)
+    return replace(grouping, file_sets=file_sets)

@@ -8,8 +8,7 @@ unchanged lake writes none. A manifest is written last and in one step, so it is
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from threading import Event, Thread
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
@@ -18,16 +17,16 @@ from lumos.discovery.lake.dataset_schema import ShapeMemory
 from lumos.discovery.lake.parts import LOST_PART_ERRORS, ManifestPart, read_identities
 from lumos.discovery.lake.table_reader import TableRecord
 from lumos.storage import DEFAULT_ACCESS, StorageAccess, storage_of
+from lumos.storage.polling import polled_files
 
 _log = logging.getLogger(__name__)
-_POLLING_SECONDS: Final = 0.5
 
 # A callback with the number of scanned files and the share of finished tasks.
 ScanProgress: TypeAlias = Callable[[int, float], None]
 
 
 class ScanManifest(msgspec.Struct, kw_only=True):
-    """What a scan of a root stores for the next scan.
+    """The state that a scan of a root stores for the next scan.
 
     `schemas` are JSON by full fingerprint, `memories` are by dataset, `tables` by root. If there is
     a store, scans use the memories of the store, and those of the manifest are only used to explain
@@ -68,7 +67,7 @@ class ManifestStore:
         self.parts = f"{folder}/parts"
 
     def read(self, name: str | None) -> ScanManifest:
-        """The manifest with this name; an empty one if it does not exist or is damaged."""
+        """The manifest with this name; an empty manifest if it does not exist or is damaged."""
         if name is None:
             return ScanManifest()
         try:
@@ -105,27 +104,16 @@ class ManifestStore:
             yield
             return
         before = set(self._storage.files(self.parts))
-        finished = Event()
 
-        def poll() -> None:
-            while not finished.wait(_POLLING_SECONDS):
-                try:
-                    written = set(self._storage.files(self.parts)) - before
-                except OSError:
-                    # The tasks report the problems of a storage, so progress need not.
-                    continue
-                # Names of parts end with their number of files: 3f2a...-1200.parquet.
-                numbers = (name.partition(".parquet")[0].partition("-")[2] for name in written)
-                counts = [int(number) for number in numbers if number]
-                report(sum(counts), min(1.0, len(counts) / tasks))
+        def report_parts(names: list[str]) -> None:
+            # Names of parts end with their number of files: 3f2a...-1200.parquet.
+            written = (name for name in names if name not in before)
+            numbers = (name.partition(".parquet")[0].partition("-")[2] for name in written)
+            counts = [int(number) for number in numbers if number]
+            report(sum(counts), min(1.0, len(counts) / tasks))
 
-        thread = Thread(target=poll, name="progress", daemon=True)
-        thread.start()
-        try:
+        with polled_files(self._storage, self.parts, report_parts):
             yield
-        finally:
-            finished.set()
-            thread.join()
 
     def delete_all_but(self, names: set[str]) -> None:
         """Delete all manifests except these, and the parts that none of these refers to."""

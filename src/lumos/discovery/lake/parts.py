@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from lumos.discovery.lake.summaries import FileRow, FileSummary
 from lumos.spark.arrays import arrow_array
-from lumos.storage import FileStorage, KeyRange, StorageAccess, storage_of
+from lumos.storage import KeyRange, StorageAccess, storage_of
 
 # Increment this when files must be read or grouped again because the rules changed.
 VERSION: Final = 5
@@ -61,7 +61,7 @@ class ManifestPart(msgspec.Struct, frozen=True, array_like=True):
 
 
 class PartIndex:
-    """Finds the parts that may contain files of given key ranges."""
+    """An index of parts by the key ranges of their files."""
 
     def __init__(self, parts: Iterable[ManifestPart]) -> None:
         # Files of parts of an earlier version are read again.
@@ -155,7 +155,7 @@ def write_part(
     table = pa.Table.from_arrays(arrays, schema=_FILE_COLUMNS.with_metadata(footer))
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, compression="zstd")
-    # A task that Spark retries writes two parts; only the one in its result is used.
+    # A task that Spark retries writes two parts; only the part in its result is used.
     path = f"{folder}/{uuid.uuid4().hex}-{len(rows)}.parquet"
     storage_of(folder, access).write(path, sink.getvalue().to_pybytes())
     paths = [row.path for row in rows]
@@ -177,8 +177,15 @@ def read_identities(path: str, *, access: StorageAccess) -> tuple[Identities, Fi
 
 
 def read_summary(path: str, *, access: StorageAccess) -> FileSummary:
-    """The summary of a part, without reading its rows."""
-    return _DECODE(_open(path, access).schema_arrow.metadata[_SUMMARY])
+    """The summary of a part, from the end of its file alone."""
+    with storage_of(path, access).open(path) as file:
+        tail = file.tail(_FOOTER_BYTES)
+        # A Parquet file ends with the footer, its length and a magic number.
+        length = int.from_bytes(tail[-8:-4], "little") + 8
+        if length > len(tail):
+            tail = file.tail(length)
+    schema = pq.read_schema(pa.BufferReader(tail))
+    return _DECODE(schema.metadata[_SUMMARY])
 
 
 def read_summaries(
@@ -190,24 +197,11 @@ def read_summaries(
     if any(part.version != VERSION for part in parts):
         return None
     paths = [part.path for part in parts]
-    storage = storage_of(paths[0], access)
     try:
-        with ThreadPoolExecutor(storage.concurrency) as threads:
-            return list(threads.map(partial(_read_footer, storage), paths))
+        with ThreadPoolExecutor(storage_of(paths[0], access).concurrency) as threads:
+            return list(threads.map(partial(read_summary, access=access), paths))
     except LOST_PART_ERRORS:
         return None
-
-
-def _read_footer(storage: FileStorage, path: str) -> FileSummary:
-    """The summary of a part, from the end of its file alone."""
-    with storage.open(path) as file:
-        tail = file.tail(_FOOTER_BYTES)
-        # A Parquet file ends with the footer, its length and a magic number.
-        length = int.from_bytes(tail[-8:-4], "little") + 8
-        if length > len(tail):
-            tail = file.tail(length)
-    schema = pq.read_schema(pa.BufferReader(tail))
-    return _DECODE(schema.metadata[_SUMMARY])
 
 
 def read_part(path: str, *, access: StorageAccess) -> tuple[Iterator[FileRow], FileSummary | None]:

@@ -23,9 +23,9 @@ _MAX_RANGES: Final = 1000
 
 
 class ScanScope(NamedTuple):
-    """Key ranges to list, and tables to read with the kinds of log that events have named.
+    """Key ranges to list, and tables to read, with the kinds of log that the events were about.
 
-    `new_tables` are roots that the last scan did not know; they are listed as well.
+    `new_tables` are roots that the last scan did not find; their folders are listed as well.
     """
 
     key_ranges: tuple[KeyRange, ...]
@@ -38,7 +38,7 @@ def plan_scope(
 ) -> ScanScope | None:
     """The scope of changed paths below the root; None if the whole lake has to be listed.
 
-    A path that ends with a slash is a folder of which anything may have changed.
+    A path that ends with a slash is a folder in which any file may have changed.
     """
     prefix = f"{selection.root.rstrip('/')}/"
     owners = {
@@ -77,7 +77,7 @@ def plan_scope(
         elif is_folder:
             folder = path.rstrip("/")
             if folder.rpartition("/")[2] == METADATA_FOLDER:
-                # The parent may have become a table, or may be one no longer.
+                # The parent may have become a table, or may no longer be a table.
                 folder = folder.rpartition("/")[0]
             if f"{folder}/" == prefix:
                 return None

@@ -15,6 +15,7 @@ from zlib import crc32
 
 import msgspec
 import pyarrow as pa
+from msgspec.structs import replace
 
 from lumos.discovery.grouping.hints import ColumnSplit, HintMatcher
 from lumos.discovery.lake.parts import (
@@ -291,7 +292,7 @@ def run_task(job: ScanJob, task: ScanTask) -> ScanResult:
         else:
             unchanged = _reuse_part(job, task, listed) if not problems else None
             result = unchanged or _scan(job, task, listed, problems, owned_paths)
-    return msgspec.structs.replace(
+    return replace(
         result,
         table_roots=table_roots,
         skipped_owned_paths=sorted(owned_paths.skipping_folders),
@@ -371,7 +372,7 @@ def _defer(
         batches.append(DeferredFiles(path, task.key_ranges, batch[0].path, batch[-1].path))
     result = _scan(job, task, [], problems, owned_paths) if problems else None
     empty = ScanResult(FileSummary([]), 0, ProblemList(), {}, None, [])
-    return msgspec.structs.replace(result or empty, deferred=batches)
+    return replace(result or empty, deferred=batches)
 
 
 def _reuse_part(job: ScanJob, task: ScanTask, listed: Sequence[ListedFile]) -> ScanResult | None:

@@ -94,7 +94,7 @@ class OwnedPaths:
         if path in self._folders:
             return path
         folder = path.rpartition("/")[0]
-        # Files are sorted by path, so most are in the same folder as the one before.
+        # Files are sorted by path, so most are in the same folder as the previous file.
         if folder != self._last[0]:
             owned = folder
             while owned and owned not in self._folders:

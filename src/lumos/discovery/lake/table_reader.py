@@ -8,13 +8,14 @@ from typing import Final, NamedTuple
 
 import msgspec
 import pyarrow as pa
+from msgspec.structs import replace
 
 from lumos.config.secret import redact
 from lumos.discovery.lake.scan_task import task_worker
 from lumos.discovery.lake.table_folder import StoredTableFolder, locate_table, open_table_folder
 from lumos.formats.interface import KnownSchema, Remark, UnreadableFile, check_width
 from lumos.formats.tables import KINDS, READERS
-from lumos.formats.tables.interface import LiveFile, TableFacts
+from lumos.formats.tables.interface import LiveFile, TableFacts, folder_without_partitions
 from lumos.model.dataset import Location, Statistics
 from lumos.model.discovery import (
     OF_TABLE,
@@ -25,7 +26,7 @@ from lumos.model.discovery import (
     TableState,
 )
 from lumos.model.json_codec import from_json, to_json
-from lumos.storage import FileSelection, FileStorage, StorageAccess, storage_of
+from lumos.storage import FileSelection, StorageAccess, storage_of
 from lumos.storage.table_roots import LOG_FOLDERS, METADATA_FOLDER, is_iceberg
 from lumos.storage.uris import absolute, canonical
 
@@ -89,10 +90,8 @@ class TableMemory(NamedTuple):
 class TableTask(msgspec.Struct, array_like=True):
     """A table to read, with its record in the last manifest, if any.
 
-    A table that is not listed may have been deleted.
-
-    A task for stray metadata has the metadata folder as `log` and as `root`: the metadata names
-    the location of the table.
+    A table that is not listed may have been deleted. In a task for stray metadata, `log` and `root`
+    are both the metadata folder, because only the metadata has the location of the table.
     """
 
     root: str
@@ -184,9 +183,11 @@ def live_paths(root: str, memory: TableMemory) -> Iterator[str]:
 def _run_task(job: TableJob, task: TableTask) -> TableResult:
     """Read a table, or keep its last known facts if that fails."""
     storage = storage_of(job.selection.root, job.selection.access)
-    if task.log and task.root != task.log and not _lists_metadata(storage, task.log):
-        # The metadata may have been moved back to its usual folder.
-        task = msgspec.structs.replace(task, log="")
+    if task.log and task.root != task.log:
+        names = (each.path.rpartition("/")[2] for each in storage.entries(task.log))
+        if not any(map(is_iceberg, names)):
+            # The metadata may have been moved back to its usual folder.
+            task = replace(task, log="")
     folder = open_table_folder(
         storage, task.root, task.log, scanned=job.selection.root, excluded_uri=job.state
     )
@@ -198,8 +199,8 @@ def _run_task(job: TableJob, task: TableTask) -> TableResult:
     for kind in (kind for kind in KINDS if kind in task.kinds):
         try:
             result = _read(job, task, folder, kind)
-            remarks = [msgspec.structs.replace(each, remark=True) for each in problems]
-            return msgspec.structs.replace(result, problems=[*remarks, *result.problems])
+            remarks = [replace(each, remark=True) for each in problems]
+            return replace(result, problems=[*remarks, *result.problems])
         except UnreadableFile as problem:
             failed = _problem(task.root, problem.code, problem.reason)
         except FileNotFoundError as problem:
@@ -232,10 +233,6 @@ def _lists_log(folder: StoredTableFolder, kinds: Collection[str]) -> bool:
     logs = (name for name, kind in LOG_FOLDERS.items() if kind in kinds)
     in_logs = any(any(True for _ in folder.entries(name)) for name in logs)
     return in_logs or any(is_iceberg(each.name) for each in folder.entries(METADATA_FOLDER))
-
-
-def _lists_metadata(storage: FileStorage, log: str) -> bool:
-    return any(is_iceberg(each.path.rpartition("/")[2]) for each in storage.entries(log))
 
 
 def find_enclosing_table(path: str, selection: FileSelection) -> str | None:
@@ -287,7 +284,10 @@ def _read(job: TableJob, task: TableTask, folder: StoredTableFolder, kind: str) 
     check_width(len(KnownSchema(facts.schema).leaves))
     if facts.elsewhere and not task.log and (table := _read_elsewhere(job, task, kind)) is not None:
         return table
-    encoded_facts = to_json(_add_other_kinds(facts, kind, task.kinds))
+    if others := ", ".join(other for other in task.kinds if other != kind):
+        properties = {**facts.properties, "also": others}
+        facts = replace(facts, properties=properties)
+    encoded_facts = to_json(facts)
     path = f"{job.parts_folder}/{uuid.uuid4().hex}{_MEMORY_SUFFIX}"
     owned_paths = _owned_paths(facts, folder.root, job.selection.root, log=task.log)
     record = TableRecord(task.kinds, signature, path, owned_paths, task.log)
@@ -331,7 +331,7 @@ def _keep_last_facts(job: TableJob, task: TableTask, problems: list[Problem]) ->
     if record is None or facts is None:
         unread = TableRecord(task.kinds, "", "", log=task.log)
         return TableResult(task.root, unread, None, problems, False)
-    outdated = msgspec.structs.replace(record, kinds=task.kinds, signature="")
+    outdated = replace(record, kinds=task.kinds, signature="")
     return TableResult(task.root, outdated, facts[0], problems, False)
 
 
@@ -345,7 +345,7 @@ def _remarks(job: TableJob, root: str, facts: TableFacts) -> list[Problem]:
     scanned = f"{job.selection.root.rstrip('/')}/"
     locations = (canonical(each, root) for each in facts.claims)
     elsewhere = (each for each in locations if not f"{each.rstrip('/')}/".startswith(scanned))
-    if outside := sorted(set(islice(map(_folder, elsewhere), _MAX_OWNED_FILES))):
+    if outside := sorted(set(islice(map(folder_without_partitions, elsewhere), _MAX_OWNED_FILES))):
         folders = ", ".join(outside[:3]) + (" and elsewhere" if len(outside) > 3 else "")
         reason = f"Some live files lie outside of the scanned root, in {folders}."
         remarks.append(Remark("outside_data", reason))
@@ -353,13 +353,6 @@ def _remarks(job: TableJob, root: str, facts: TableFacts) -> list[Problem]:
         Problem(path=root, code=remark.code, reason=redact(remark.reason), remark=True)
         for remark in remarks
     ]
-
-
-def _add_other_kinds(facts: TableFacts, kind: str, kinds: Sequence[str]) -> TableFacts:
-    others = ", ".join(other for other in kinds if other != kind)
-    if not others:
-        return facts
-    return msgspec.structs.replace(facts, properties={**facts.properties, "also": others})
 
 
 def _owned_paths(facts: TableFacts, root: str, scanned: str, *, log: str) -> tuple[str, ...]:
@@ -375,18 +368,10 @@ def _owned_paths(facts: TableFacts, root: str, scanned: str, *, log: str) -> tup
         each for each in claimed if each.startswith(prefix) and not each.startswith(own_prefix)
     }
     if len(outside) > _MAX_OWNED_FILES:
-        outside = {_folder(each) for each in outside}
+        outside = set(map(folder_without_partitions, outside))
     if log and not f"{log}/".startswith(own_prefix):
         outside.add(log)
     return tuple(sorted(each for each in outside if not own_prefix.startswith(f"{each}/")))
-
-
-def _folder(path: str) -> str:
-    """The folder that contains a file's partition folders, or else the file."""
-    folder = path.rpartition("/")[0]
-    while "=" in folder.rpartition("/")[2]:
-        folder = folder.rpartition("/")[0]
-    return folder
 
 
 def dataset_of_table(root: str, facts: TableFacts) -> FoundDataset:

@@ -41,7 +41,7 @@ def plan_table_tasks(
     listed = {owners[log] for log in (*stray_metadata, *logs) if log in owners}
     # A folder that only contains the log of a known table is not a table itself.
     tables = {root: roots[root] for log, root in logs.items() if log not in owners}
-    # A table inside another one is part of it, even if the inner one existed first.
+    # A table inside another table is part of it, even if the inner table existed first.
     table_paths = OwnedPaths(tables)
     tasks = [
         TableTask(
@@ -53,7 +53,7 @@ def plan_table_tasks(
         for root, kinds in sorted(tables.items())
     ]
     tasks += [
-        # A listed root here has metadata elsewhere, which only Iceberg has, and no other log.
+        # Only Iceberg tables have their metadata elsewhere. These roots have no other log.
         TableTask(
             root,
             ("iceberg",) if root in listed else record.kinds,

@@ -152,6 +152,14 @@ class TableFacts(msgspec.Struct, frozen=True, kw_only=True):
             raise UnreadableFile("broken_table", reason)
 
 
+def folder_without_partitions(path: str) -> str:
+    """The folder of a file, without partition folders such as `country=de`."""
+    folder = path.rpartition("/")[0]
+    while "=" in folder.rpartition("/")[2]:
+        folder = folder.rpartition("/")[0]
+    return folder
+
+
 class TableReader(ABC):
     """One table format."""
 
@@ -160,9 +168,9 @@ class TableReader(ABC):
 
     @abstractmethod
     def signature(self, folder: TableFolder) -> str:
-        """A hash that changes with every change of the table; takes one or two listings.
+        """A hash that changes with every change of the table.
 
-        Opens files only to find a log in an unusual folder.
+        It takes one or two listings. Files are only opened to find a log in an unusual folder.
         """
 
     @abstractmethod

@@ -7,7 +7,6 @@ import math
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import cached_property
 from time import monotonic
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -55,7 +54,7 @@ NOT_ALLOWED: Final = (
 # Properties that matter to readers, even if they have their defaults.
 _SHOWN_CONFIGS: Final = ("cleanup.policy", "retention.ms")
 
-# What librdkafka adds to messages, such as "(after 3ms in state CONNECT)".
+# A suffix of librdkafka's messages, such as "(after 3ms in state CONNECT)".
 _STATE: Final = re.compile(r" \(after \d+ms in state \w+[^)]*\)")
 
 _Future: TypeAlias = Any
@@ -71,7 +70,7 @@ class Topic(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PartitionRange(NamedTuple):
-    """The first offset of a partition and the one after its last."""
+    """The first offset of a partition, and the offset after its last message."""
 
     partition: int
     low: int
@@ -123,8 +122,10 @@ class KafkaCluster:
 
     @cached_property
     def _admin(self) -> AdminClient:
-        with self._translating():
+        try:
             return AdminClient(self._client_settings())
+        except KafkaException as problem:
+            raise self._not_usable(problem.args[0]) from None
 
     def close(self) -> None:
         """Forget the connection, which librdkafka closes."""
@@ -398,13 +399,6 @@ class KafkaCluster:
             if settings.ssl_key_password is not None:
                 client["ssl.key.password"] = settings.ssl_key_password.reveal()
         return client
-
-    @contextmanager
-    def _translating(self) -> Iterator[None]:
-        try:
-            yield
-        except KafkaException as problem:
-            raise self._not_usable(problem.args[0]) from None
 
     def _not_usable(self, error: KafkaError) -> SourceNotUsable:
         text = self._text(error.str())

@@ -61,7 +61,7 @@ class RegisteredSchema(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ResolvedReferences(NamedTuple):
-    """The schemas that a schema refers to, innermost first, and what is wrong with them."""
+    """The schemas that a schema refers to, innermost first, and problems with references."""
 
     schemas: tuple[tuple[str, RegisteredSchema], ...] = ()
     missing: tuple[str, ...] = ()
@@ -283,7 +283,7 @@ class SchemaRegistry:
         try:
             return msgspec.json.decode(response.body, type=type)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            reason = f"the schema registry returned something else than {what}"
+            reason = f"the schema registry returned an invalid response for {what}"
             raise SubjectNotReadable("registry_error", reason) from None
 
     def _message(self, response: HttpResponse) -> str:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -63,7 +64,7 @@ def infer_schema(messages: Sequence[bytes]) -> InferredSchema:
     """The format and schema of messages: Avro files, JSON, CSV, text or bytes."""
     if all(message.startswith(MAGIC) for message in messages):
         try:
-            return InferredSchema("avro", _avro_schema(messages))
+            return InferredSchema("avro", Avro().read(_MessageBytes(messages[-1])).schema)
         except UnreadableFile:
             return _binary()
     if not all(is_text(message) for message in messages):
@@ -83,11 +84,6 @@ def _binary() -> InferredSchema:
     return InferredSchema("binary", inferred_schema((_VALUE_COLUMN,), (BINARY,)).schema)
 
 
-def _avro_schema(messages: Sequence[bytes]) -> Schema:
-    """The schema of the last message, each of which is an Avro file."""
-    return Avro().read(_MessageBytes(messages[-1])).schema
-
-
 _NO_JSON: Final = object()
 
 
@@ -99,13 +95,10 @@ def _json_value(message: bytes) -> Any:
 
 
 def _json_schema(values: Sequence[Any]) -> Schema:
-    objects = [value for value in values if isinstance(value, dict)]
-    if objects and len(objects) == len(values):
-        try:
-            return schema_of_objects(objects).schema
-        except UnreadableFile:
-            # More keys than a table may have columns: they are data.
-            return inferred_schema((_VALUE_COLUMN,), (type_of_values(values),)).schema
+    if values and all(isinstance(value, dict) for value in values):
+        # With more keys than a table may have columns, the keys are data.
+        with suppress(UnreadableFile):
+            return schema_of_objects(values).schema
     return inferred_schema((_VALUE_COLUMN,), (type_of_values(values),)).schema
 
 

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from lumos.errors import MissingDependency
 from lumos.formats.columns import with_distinct_names
@@ -20,7 +21,6 @@ from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.type_path import TOO_DEEP, nested_parts
 from lumos.model.types import (
     MAX_DEPTH,
-    DataType,
     Member,
     SchemaSyntaxError,
     Struct,
@@ -115,7 +115,7 @@ def _parse_protobuf(registered: RegisteredSchema, references: ResolvedReferences
         raise SubjectNotReadable("missing_dependency", str(problem)) from None
     if not messages:
         raise ValueError("it has no message")
-    # Serializers write the first message of the file, unless they are told otherwise.
+    # By default, serializers write the first message of the file.
     return ParsedSchema(registered, messages[0].schema)
 
 
@@ -149,7 +149,7 @@ def combine(parsed: Mapping[TopicSubject, ParsedSchema]) -> Schema:
         while any(field.name == name for field in fields):
             name = f"_{name}"
         column = _as_column(name, keys[0])
-        fields = [msgspec.structs.replace(column, key=True), *fields]
+        fields = [replace(column, key=True), *fields]
     return Schema(fields=tuple(fields))
 
 
@@ -158,15 +158,15 @@ def _as_column(name: str, parsed: ParsedSchema) -> Field:
     if not parsed.is_record and len(parsed.schema.fields) == 1:
         only = parsed.schema.fields[0]
         prefix, length = quoted_name(name), len(quoted_name(only.name))
-        nested = tuple(
-            msgspec.structs.replace(each, path=prefix + each.path[length:]) for each in only.nested
-        )
-        return msgspec.structs.replace(only, name=name, nested=nested)
+        nested = tuple(replace(each, path=prefix + each.path[length:]) for each in only.nested)
+        return replace(only, name=name, nested=nested)
     column = quoted_name(name)
     members = []
     nested_fields: list[NestedField] = []
     for field in parsed.schema.fields:
-        members.append(Member(field.name, _fitting(field.type), nullable=field.nullable))
+        # The type is nested one level deeper here.
+        type = field.type if field.type.depth < MAX_DEPTH else TOO_DEEP
+        members.append(Member(field.name, type, nullable=field.nullable))
         path = f"{column}.{quoted_name(field.name)}"
         own = NestedField(
             path=path,
@@ -176,20 +176,13 @@ def _as_column(name: str, parsed: ParsedSchema) -> Field:
         )
         if own != NestedField(path=path):
             nested_fields.append(own)
-        nested_fields += [
-            msgspec.structs.replace(each, path=f"{column}.{each.path}") for each in field.nested
-        ]
+        nested_fields += [replace(each, path=f"{column}.{each.path}") for each in field.nested]
     return Field(
         name=name,
         type=Struct(members),
         description=parsed.description,
         nested=tuple(nested_fields),
     )
-
-
-def _fitting(type: DataType) -> DataType:
-    """The type, if it may be nested one level deeper."""
-    return type if type.depth < MAX_DEPTH else TOO_DEEP
 
 
 class SubjectVersions(NamedTuple):
@@ -231,13 +224,9 @@ def history_of(subjects: Mapping[TopicSubject, SubjectVersions]) -> tuple[PastSc
             continue
         current[subject] = parsed
         at = parsed.registered.at
-        version = f"{_name(subject)} v{parsed.registered.version}"
+        version = f"{subject.record or subject.part} v{parsed.registered.version}"
         past.append(_step(subjects, current, at, version))
     return tuple(past)
-
-
-def _name(subject: TopicSubject) -> str:
-    return subject.part if subject.record is None else subject.record
 
 
 def _step(

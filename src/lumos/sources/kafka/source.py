@@ -1,11 +1,10 @@
 """Topics of a Kafka cluster as a source; a schema registry is their schema history."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
-from fnmatch import fnmatchcase
+from contextlib import ExitStack, closing
 from functools import cached_property
 from typing import ClassVar, Final, NamedTuple
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 from lumos.config.sources import KafkaSourceSettings as Settings
 from lumos.errors import did_you_mean
@@ -18,11 +17,8 @@ from lumos.model.discovery import (
     SourceMetadata,
     TableState,
 )
-from lumos.model.schema import Schema, fingerprint
-from lumos.model.types import quoted_text
-from lumos.model.urn import Urn
+from lumos.model.schema import Schema
 from lumos.sources.interface import (
-    EarlierSchema,
     EarlierSchemas,
     IncrementalSource,
     ReadProgress,
@@ -54,6 +50,7 @@ from lumos.sources.kafka.subjects import (
     subjects_by_topic,
     subjects_of_records,
 )
+from lumos.sources.relational import content_of, matches_pattern, path_of
 
 _WILDCARDS: Final = frozenset("*?[")
 # The topic in which Confluent's registry stores its schemas.
@@ -88,9 +85,7 @@ class _TopicSchema(NamedTuple):
 class KafkaSource(IncrementalSource):
     kind: ClassVar[str] = "kafka"
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self.instance = settings.instance
+    _settings: Settings
 
     @property
     def address(self) -> str:
@@ -101,38 +96,28 @@ class KafkaSource(IncrementalSource):
         # The selected topics may change between runs; `covers` decides.
         return "*"
 
-    def urn(self, path: str, *, environment: str) -> Urn:
-        parts = [unquote(part) for part in path.split("/")]
-        return Urn.of(self.kind, parts, instance=self.instance, environment=environment)
-
     def covers(self, path: str) -> bool:
         return self._is_selected(unquote(path))
 
     def check(self) -> str:
-        with closing(self._cluster()) as cluster:
-            topics = [each for each in cluster.topics() if self._is_selected(each.name)]
+        with closing(KafkaCluster(self._settings)) as cluster:
+            topics = self.select(cluster.topics())
         found = "1 topic" if len(topics) == 1 else f"{len(topics):,} topics"
         if self._settings.schema_registry_url is None:
             return f"{self.address}, {found}, no schema registry"
-        with closing(self._registry()) as registry:
+        with closing(SchemaRegistry(self._settings)) as registry:
             subjects = len(registry.subjects())
         count = "1 subject" if subjects == 1 else f"{subjects:,} subjects"
         return f"{self.address}, {found}, {count} at {registry.address}"
 
     def read_changes(self, known: EarlierSchemas, report_progress: ReadProgress) -> Discovery:
-        with closing(self._cluster()) as cluster:
-            if self._settings.schema_registry_url is None:
-                scan = _TopicScan(self._settings, cluster, None, known)
-                return scan.run(self, report_progress)
-            with closing(self._registry()) as registry:
-                scan = _TopicScan(self._settings, cluster, registry, known)
-                return scan.run(self, report_progress)
-
-    def _cluster(self) -> KafkaCluster:
-        return KafkaCluster(self._settings)
-
-    def _registry(self) -> SchemaRegistry:
-        return SchemaRegistry(self._settings)
+        with ExitStack() as resources:
+            cluster = resources.enter_context(closing(KafkaCluster(self._settings)))
+            registry = None
+            if self._settings.schema_registry_url is not None:
+                registry = resources.enter_context(closing(SchemaRegistry(self._settings)))
+            scan = _TopicScan(self._settings, cluster, registry, known)
+            return scan.run(self, report_progress)
 
     @cached_property
     def patterns(self) -> tuple[str, ...]:
@@ -145,8 +130,8 @@ class KafkaSource(IncrementalSource):
         is_internal = topic.startswith(_INTERNAL) or topic == _REGISTRY_TOPIC
         return (
             not is_internal
-            and (not self.patterns or _matches(topic, self.patterns))
-            and not _matches(topic, self._settings.exclude)
+            and (not self.patterns or any(matches_pattern(topic, each) for each in self.patterns))
+            and not any(matches_pattern(topic, each) for each in self._settings.exclude)
         )
 
     def select(self, topics: Iterable[Topic]) -> list[Topic]:
@@ -278,7 +263,7 @@ class _TopicScan:
             if not _has_value(subjects):
                 in_messages = self._subjects_in(task, sample)
                 subjects = tuple(dict.fromkeys((*subjects, *in_messages)))
-            # The key of a topic is no use without its value, which has to be sampled then.
+            # Without a subject for values, the messages are sampled, even if keys have a subject.
             return (
                 self._registered(path, subjects)
                 if _has_value(subjects)
@@ -386,7 +371,7 @@ class _TopicScan:
             )
         missing = [*references.missing, *(unresolved_names(parsed.schema) if is_last else ())]
         if is_last and missing:
-            reason = f"'{schema.subject}' refers to '{missing[0]}', which the registry has not."
+            reason = f"'{schema.subject}' refers to '{missing[0]}', which is not in the registry."
             problems.append(
                 Problem(path=path, reason=reason, code="missing_reference", remark=True)
             )
@@ -410,7 +395,7 @@ class _TopicScan:
         return {f"{prefix}.{name}": text for name, text in found.items() if text}
 
     def _sampled(self, task: _TopicTask, sample: TopicSample | None) -> "_TopicSchema | Problem":
-        """The schema of a topic as far as its messages tell."""
+        """The schema of a topic, inferred from a sample of its messages."""
         path = path_of(task.topic.name)
         if sample is not None and sample.problem is not None:
             code, reason = sample.problem
@@ -418,7 +403,9 @@ class _TopicScan:
         messages = sample.messages if sample is not None else ()
         values = [each.value for each in messages if each.value is not None]
         keys = [each.key for each in messages if each.key is not None]
-        earlier = self._earlier_sample(path)
+        earlier = self._known(path)
+        if earlier is not None and earlier.properties.get("schema_from") != _SAMPLED:
+            earlier = None
         properties = {"schema_from": _SAMPLED}
         if not values:
             schema = Schema() if earlier is None else earlier.schema
@@ -433,11 +420,6 @@ class _TopicScan:
         return _TopicSchema(
             inferred.format, schema, None, {**properties, "format": inferred.format}
         )
-
-    def _earlier_sample(self, path: str) -> EarlierSchema | None:
-        earlier = self._known(path)
-        is_sample = earlier is not None and earlier.properties.get("schema_from") == _SAMPLED
-        return earlier if is_sample else None
 
     def _dataset(
         self,
@@ -468,7 +450,9 @@ class _TopicScan:
                 total_size_exact=False,
             ),
             drift=(),
-            content=_content(found.format, properties, found.schema),
+            content=content_of(
+                found.format, None, SourceMetadata(properties=properties), found.schema
+            ),
             source_metadata=SourceMetadata(description=found.description, properties=properties),
             table=found.table,
         )
@@ -488,11 +472,6 @@ class _TopicScan:
                     yield ObservedRead(path=path, reader=group.name, position=str(committed))
 
 
-def path_of(topic: str) -> str:
-    """The path of a topic, with special characters encoded."""
-    return quote(topic, safe="")
-
-
 def _has_value(subjects: Iterable[TopicSubject]) -> bool:
     return any(each.part == "value" for each in subjects)
 
@@ -508,22 +487,3 @@ def recorded_subjects(properties: Mapping[str, str]) -> Iterator[tuple[TopicSubj
         if part in ("key", "value") and version.isdecimal():
             known: Part = "key" if part == "key" else "value"
             yield TopicSubject(subject, known, record or None), int(version)
-
-
-def _matches(topic: str, patterns: Iterable[str]) -> bool:
-    return any(topic == pattern or fnmatchcase(topic, pattern) for pattern in patterns)
-
-
-def _content(format: str, properties: Mapping[str, str], schema: Schema) -> str:
-    """A fingerprint of everything but the schema and the messages."""
-    parts = {
-        **properties,
-        # Several native types may map to the same data type.
-        **{f" type {field.name}": field.native_type for field in schema.fields},
-        " format": format,
-    }
-    return fingerprint(
-        f"{quoted_text(name)} {quoted_text(text)}"
-        for name, text in sorted(parts.items())
-        if text is not None
-    )

@@ -21,7 +21,7 @@ class TopicSubject(NamedTuple):
 def subjects_by_topic(
     topics: Collection[str], subjects: Iterable[str], strategy: NamingStrategy
 ) -> dict[str, list[TopicSubject]]:
-    """The subjects of each topic as far as names tell; those of `record_name` name no topic.
+    """The subjects of each topic, by their names; with `record_name`, names contain no topic.
 
     A subject `a-b-C` of the strategy topic_record_name belongs to the longest topic: `a-b` before
     `a`. Names that end with -key or -value belong to the topic before it, if there is one.
@@ -38,7 +38,7 @@ def subjects_by_topic(
                 found[owner].append(TopicSubject(subject, "value", record))
     for topic, entries in found.items():
         if any(each.part == "value" and each.record is None for each in entries):
-            # Serializers of one topic use one strategy. Other subjects merely begin alike.
+            # All serializers of a topic use one strategy, so other subjects only begin like it.
             found[topic] = [each for each in entries if each.record is None]
     return found
 

@@ -15,13 +15,9 @@ from lumos.sources.metastores.source import (
     MetastoreEntry,
     SelectedTables,
     UnreadableEntry,
+    entry_of,
 )
-from lumos.sources.metastores.tables import (
-    MetastoreColumn,
-    MetastoreTable,
-    dataset_of,
-    registered_table,
-)
+from lumos.sources.metastores.tables import MetastoreColumn, MetastoreTable
 from lumos.storage.errors import NoCredentials
 from lumos.storage.s3 import S3Access
 from lumos.storage.s3.credentials import S3Credentials
@@ -135,13 +131,7 @@ class _GlueClient(MetastoreClient):
         for page in self._checked_pages("get_tables", page=_PAGE, DatabaseName=database):
             for table in page.get("TableList", ()):
                 if is_selected(table["Name"]):
-                    yield self._entry(database, table)
-
-    def _entry(self, database: str, table: dict[str, Any]) -> MetastoreEntry:
-        converted = _table(database, table)
-        found = dataset_of(converted, address=self._address)
-        is_view = converted.kind == "view"
-        return MetastoreEntry(found, None if is_view else registered_table(converted))
+                    yield entry_of(_table(database, table), address=self._address)
 
     def partitions(self, database: str, entry: MetastoreEntry) -> Iterator[RegisteredPartition]:
         path = entry.found.path

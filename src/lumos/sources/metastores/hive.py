@@ -16,14 +16,10 @@ from lumos.sources.metastores.source import (
     MetastoreEntry,
     SelectedTables,
     UnreadableEntry,
+    entry_of,
 )
-from lumos.sources.metastores.tables import (
-    MetastoreColumn,
-    MetastoreTable,
-    dataset_of,
-    path_of,
-    registered_table,
-)
+from lumos.sources.metastores.tables import MetastoreColumn, MetastoreTable
+from lumos.sources.relational import path_of
 
 if TYPE_CHECKING:
     from hive_metastore.ThriftHiveMetastore import Client
@@ -130,10 +126,10 @@ class _HiveClient(MetastoreClient):
             try:
                 tables = _answer(self._client.get_table_objects_by_name, database, batch)
             except UnreadableEntry:
-                # One of the tables is the reason.
+                # One of the tables cannot be read; read them one by one.
                 yield from self._single_entries(database, batch)
                 continue
-            yield from (self._entry(table) for table in tables)
+            yield from (entry_of(_table(each), address=self._address) for each in tables)
 
     def _single_entries(
         self, database: str, names: Sequence[str]
@@ -145,13 +141,7 @@ class _HiveClient(MetastoreClient):
                 if problem.code != "gone":
                     yield problem.problem(path_of(database, name))
                 continue
-            yield self._entry(table)
-
-    def _entry(self, table: Any) -> MetastoreEntry:
-        converted = _table(table)
-        found = dataset_of(converted, address=self._address)
-        is_view = converted.kind == "view"
-        return MetastoreEntry(found, None if is_view else registered_table(converted))
+            yield entry_of(_table(table), address=self._address)
 
     def partitions(self, database: str, entry: MetastoreEntry) -> Iterator[RegisteredPartition]:
         path = entry.found.path

@@ -29,7 +29,8 @@ from lumos.sources.metastores.source import (
     SelectedTables,
     UnreadableEntry,
 )
-from lumos.sources.metastores.tables import content_of, path_of, qualified
+from lumos.sources.metastores.tables import qualified
+from lumos.sources.relational import content_of, path_of
 
 _CONNECT_SECONDS: Final = 10
 _READ_SECONDS: Final = 60
@@ -196,7 +197,7 @@ class _IcebergClient(MetastoreClient):
         database: str,  # noqa: ARG002
         entry: MetastoreEntry,  # noqa: ARG002
     ) -> Iterator[RegisteredPartition]:
-        # They are in the log of the table, which scans of storage read.
+        # Partitions are in the log of the table, which scans of storage read.
         return iter(())
 
     def _list_views(self, namespace: tuple[str, ...]) -> list[tuple[str, ...]]:
@@ -284,20 +285,21 @@ class _IcebergClient(MetastoreClient):
             properties=properties,
         )
         path = path_of(*identifier)
+        partitioning = ", ".join(keys) or None
         return FoundDataset(
             path=path,
             name=".".join(identifier),
             format=kind,
             location=Location(
                 uri=f"{self._address}/{path}",
-                partitioning=", ".join(keys) or None,
+                partitioning=partitioning,
                 partition_keys=tuple(field.name for field in schema.fields if field.partition),
                 identity=identity and f"uuid/{identity}",
             ),
             schema=schema,
             statistics=Statistics(row_count=rows, total_size_exact=False),
             drift=(),
-            content=content_of(kind, keys, metadata, schema),
+            content=content_of(kind, partitioning, metadata, schema),
             source_metadata=metadata,
         )
 

@@ -1,19 +1,16 @@
-"""What the sources of all metastores have in common: selection, problems and partitions."""
+"""Base classes of the sources of metastores: selection, problems and partitions."""
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, NamedTuple
-from urllib.parse import unquote
 
-import msgspec
+from msgspec.structs import replace
 
 from lumos.config.sources import MetastoreSettings
-from lumos.errors import did_you_mean
 from lumos.model.discovery import Discovery, FoundDataset, Problem
-from lumos.model.urn import Urn
 from lumos.sources.interface import (
     MetastoreSource,
     ReadProgress,
@@ -21,14 +18,23 @@ from lumos.sources.interface import (
     RegisteredPartition,
     RegisteredTable,
 )
-from lumos.sources.metastores.tables import is_database_selected, is_selected, path_of
+from lumos.sources.metastores.tables import MetastoreTable, dataset_of, registered_table
+from lumos.sources.relational import TableSelection, names_in, path_of
 
 
 class MetastoreEntry(NamedTuple):
-    """A table of a metastore as a dataset, and where its data is; views have no data."""
+    """A table of a metastore as a dataset, and the location of its data; views have none."""
 
     found: FoundDataset
     registered: RegisteredTable | None = None
+
+
+def entry_of(table: MetastoreTable, *, address: str) -> MetastoreEntry:
+    """A table or view as a dataset."""
+    is_view = table.kind == "view"
+    return MetastoreEntry(
+        dataset_of(table, address=address), None if is_view else registered_table(table)
+    )
 
 
 class MetastoreClient(ABC):
@@ -42,7 +48,7 @@ class MetastoreClient(ABC):
     def entries(
         self, database: str, is_selected: Callable[[str], bool], report_progress: ReadProgress
     ) -> Iterator["MetastoreEntry | Problem"]:
-        """The selected tables and views of a database, without those dropped meanwhile.
+        """The selected tables and views of a database, without those dropped during the scan.
 
         Raises UnreadableEntry or SourceNotUsable.
         """
@@ -68,12 +74,14 @@ class UnreadableEntry(Exception):
 class SelectedTables(MetastoreSource):
     """The tables of a metastore that the patterns of its section select."""
 
-    # What users call the server, for messages.
+    # The product name in messages.
     label: str
 
+    _settings: MetastoreSettings
+
     def __init__(self, settings: Any) -> None:
-        self._settings: MetastoreSettings = settings
-        self.instance = settings.instance
+        super().__init__(settings)
+        self._selection = TableSelection(settings.databases, settings.tables, (), settings.exclude)
 
     @abstractmethod
     def _connect(self) -> AbstractContextManager[MetastoreClient]:
@@ -84,28 +92,29 @@ class SelectedTables(MetastoreSource):
         # The selected databases may change between runs; `covers` decides.
         return "*"
 
-    def urn(self, path: str, *, environment: str) -> Urn:
-        parts = [unquote(part) for part in path.split("/")]
-        return Urn.of(self.kind, parts, instance=self.instance, environment=environment)
-
     def covers(self, path: str) -> bool:
-        database, _, name = path.rpartition("/")
-        return self._is_selected(".".join(map(unquote, database.split("/"))), unquote(name))
+        *database, name = names_in(path)
+        return self._selection.includes(".".join(database), name)
 
     def check(self) -> str:
         with self._connect() as client:
-            count = len(self._databases(client))
+            count = sum(map(self._selection.includes_schema, client.databases()))
         databases = "1 database" if count == 1 else f"{count:,} databases"
         return f"{self.address}, {self.label}, {databases}"
 
     def read_registered(self, register: Register, report_progress: ReadProgress) -> Discovery:
         found: list[FoundDataset] = []
         with self._connect() as client:
-            databases = self._databases(client)
-            problems = list(self._unknown_databases(client, databases))
+            existing = client.databases()
+            databases = sorted(filter(self._selection.includes_schema, existing))
+            problems = list(self._selection.unknown_schemas(existing, noun="database"))
             for number, database in enumerate(databases):
-                report = partial(_report_part, report_progress, number, len(databases))
-                entries = client.entries(database, partial(self._is_selected, database), report)
+
+                def report(share: float, number: int = number) -> None:
+                    report_progress((number + share) / len(databases))
+
+                is_selected = partial(self._selection.includes, database)
+                entries = client.entries(database, is_selected, report)
                 try:
                     for entry in entries:
                         if isinstance(entry, Problem):
@@ -115,7 +124,7 @@ class SelectedTables(MetastoreSource):
                                 self._register(client, database, entry, register, problems)
                             )
                 except UnreadableEntry as unreadable:
-                    # A database that was dropped meanwhile has no tables.
+                    # A database that was dropped during the scan has no tables.
                     if unreadable.code != "gone":
                         problems.append(unreadable.problem(path_of(*database.split("."))))
         return Discovery(datasets=tuple(_with_distinct_identities(found)), problems=tuple(problems))
@@ -142,54 +151,18 @@ class SelectedTables(MetastoreSource):
                 count = None
                 # The table itself was read, so this is a remark.
                 problem = unreadable.problem(found.path)
-                problems.append(msgspec.structs.replace(problem, remark=True))
+                problems.append(replace(problem, remark=True))
         register(registered._replace(partition_count=count))
-        statistics = msgspec.structs.replace(found.statistics, partition_count=count)
-        return msgspec.structs.replace(found, statistics=statistics)
-
-    def _databases(self, client: MetastoreClient) -> list[str]:
-        return sorted(
-            name
-            for name in client.databases()
-            if is_database_selected(name, self._settings.databases)
-        )
-
-    def _is_selected(self, database: str, name: str) -> bool:
-        settings = self._settings
-        return is_selected(
-            database,
-            name,
-            databases=settings.databases,
-            tables=settings.tables,
-            exclude=settings.exclude,
-        )
-
-    def _unknown_databases(
-        self, client: MetastoreClient, selected: Sequence[str]
-    ) -> Iterator[Problem]:
-        """Warnings about configured databases that do not exist."""
-        for wanted in self._settings.databases:
-            if not any(is_database_selected(name, (wanted,)) for name in selected):
-                hint = did_you_mean(wanted, client.databases())
-                yield Problem(
-                    path=path_of(wanted),
-                    reason=f"there is no database '{wanted}'.{hint}",
-                    code="no_such_database",
-                    remark=True,
-                )
-
-
-def _report_part(report: ReadProgress, number: int, count: int, share: float) -> None:
-    """Report the share of all databases after a share of one of them."""
-    report((number + share) / count)
+        statistics = replace(found.statistics, partition_count=count)
+        return replace(found, statistics=statistics)
 
 
 def _with_distinct_identities(found: list[FoundDataset]) -> Iterator[FoundDataset]:
-    """The datasets; an identity that several have is no identity."""
+    """The datasets, without identities that several of them have."""
     counts = Counter(each.location.identity for each in found)
     for each in found:
         if each.location.identity is not None and counts[each.location.identity] > 1:
-            location = msgspec.structs.replace(each.location, identity=None)
-            yield msgspec.structs.replace(each, location=location)
+            location = replace(each.location, identity=None)
+            yield replace(each, location=location)
         else:
             yield each

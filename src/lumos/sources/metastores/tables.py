@@ -6,12 +6,11 @@ files and bytes here, only the property `location`, by which `lumos reconcile` l
 
 import base64
 import binascii
-from collections.abc import Iterable, Mapping, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
-from urllib.parse import quote
 
 import msgspec
+from msgspec.structs import replace
 
 from lumos.config.secret import redact
 from lumos.errors import LumosError
@@ -19,9 +18,9 @@ from lumos.model.conversions.spark import schema_from_spark
 from lumos.model.conversions.sql_types import type_from_sql
 from lumos.model.dataset import Definition, Location, Owner, Statistics
 from lumos.model.discovery import FoundDataset, SourceMetadata
-from lumos.model.schema import Field, Schema, fingerprint
-from lumos.model.types import quoted_text
+from lumos.model.schema import Field, Schema
 from lumos.sources.interface import RegisteredTable
+from lumos.sources.relational import content_of, path_of
 
 TableKind = Literal["table", "view", "materialized_view"]
 _KINDS: Final[dict[str, TableKind]] = {
@@ -118,44 +117,6 @@ class MetastoreTable(msgspec.Struct, frozen=True, kw_only=True):
         return None
 
 
-def path_of(*names: str) -> str:
-    """The path of a database or table, with special characters encoded."""
-    return "/".join(quote(name, safe="") for name in names)
-
-
-def is_selected(
-    database: str,
-    name: str,
-    *,
-    databases: Sequence[str],
-    tables: Sequence[str],
-    exclude: Sequence[str],
-) -> bool:
-    """Whether the patterns of a source select a table, with or without its database."""
-    return (
-        is_database_selected(database, databases)
-        and (not tables or _matches(database, name, tables))
-        and not _matches(database, name, exclude)
-    )
-
-
-def is_database_selected(database: str, patterns: Sequence[str]) -> bool:
-    """Whether one of the patterns matches the database; all are selected if there are none."""
-    return not patterns or any(_matches_pattern(database, each) for each in patterns)
-
-
-def _matches(database: str, name: str, patterns: Iterable[str]) -> bool:
-    return any(
-        _matches_pattern(name, pattern) or _matches_pattern(f"{database}.{name}", pattern)
-        for pattern in patterns
-    )
-
-
-def _matches_pattern(name: str, pattern: str) -> bool:
-    # Names may contain wildcard characters.
-    return name == pattern or fnmatchcase(name, pattern)
-
-
 def dataset_of(table: MetastoreTable, *, address: str) -> FoundDataset:
     """The dataset for a table or view."""
     schema = _schema(table)
@@ -166,6 +127,7 @@ def dataset_of(table: MetastoreTable, *, address: str) -> FoundDataset:
         properties=_properties(table),
     )
     keys = tuple(column.name for column in table.partition_columns)
+    partitioning = ", ".join(keys) or None
     registered = registered_table(table)
     return FoundDataset(
         path=table.path,
@@ -173,7 +135,7 @@ def dataset_of(table: MetastoreTable, *, address: str) -> FoundDataset:
         format=table.kind,
         location=Location(
             uri=f"{address}/{table.path}",
-            partitioning=", ".join(keys) or None,
+            partitioning=partitioning,
             partition_keys=keys,
             identity=table.identity,
         ),
@@ -184,32 +146,13 @@ def dataset_of(table: MetastoreTable, *, address: str) -> FoundDataset:
             total_size_exact=False,
         ),
         drift=(),
-        content=content_of(table.kind, keys, metadata, schema),
+        content=content_of(table.kind, partitioning, metadata, schema),
         source_metadata=metadata,
     )
 
 
-def content_of(kind: str, keys: Sequence[str], metadata: SourceMetadata, schema: Schema) -> str:
-    """A fingerprint of everything but the schema and the data."""
-    parts: dict[str, str | None] = {
-        **metadata.properties,
-        # Several native types may map to the same data type.
-        **{f" type {field.name}": field.native_type for field in schema.fields},
-        " format": kind,
-        " partitioning": ", ".join(keys) or None,
-        " description": metadata.description,
-        " owner": None if metadata.owner is None else metadata.owner.name,
-        " definition": None if metadata.definition is None else metadata.definition.sql,
-    }
-    return fingerprint(
-        f"{quoted_text(name)} {quoted_text(text)}"
-        for name, text in sorted(parts.items())
-        if text is not None
-    )
-
-
 def registered_table(table: MetastoreTable) -> RegisteredTable:
-    """What the metastore registers about the data of a table."""
+    """The location, format and statistics of a table's data, as the metastore has them."""
     parameters = {name.lower(): text for name, text in table.parameters.items()}
 
     def number(*names: str) -> int | None:
@@ -241,7 +184,7 @@ def _schema(table: MetastoreTable) -> Schema:
                 return _columns_schema(columns, keys)
             return Schema(
                 fields=tuple(
-                    msgspec.structs.replace(field, partition=field.name.lower() in lower_keys)
+                    replace(field, partition=field.name.lower() in lower_keys)
                     for field in spark_schema.fields
                 )
             )
@@ -268,7 +211,7 @@ def _columns_schema(columns: Sequence[MetastoreColumn], keys: set[str]) -> Schem
 
 
 def _is_placeholder(table: MetastoreTable) -> bool:
-    """Whether Spark stored a column that means nothing, since Hive cannot read the table."""
+    """Whether Spark stored a placeholder column, because Hive cannot read the table."""
     columns = [(column.name, column.type) for column in table.columns]
     return columns in ([], [("col", "array<string>")], [("dummy", "string")])
 

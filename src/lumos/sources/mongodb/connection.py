@@ -1,4 +1,4 @@
-"""Connections to MongoDB, and a clear message when one fails."""
+"""Connections to MongoDB, and the messages of failed connections."""
 
 import re
 from collections.abc import Iterator
@@ -8,6 +8,7 @@ from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
 import msgspec
 from bson.errors import BSONError
+from msgspec.structs import replace
 from pymongo import MongoClient
 from pymongo.errors import (
     ConfigurationError,
@@ -69,7 +70,7 @@ class MongoAccess(msgspec.Struct, frozen=True, kw_only=True):
             seconds=settings.statement_timeout,
         )
         hosts = access._hosts(string.hosts if string is not None else ())
-        return msgspec.structs.replace(access, display_address=hosts)
+        return replace(access, display_address=hosts)
 
     def __repr__(self) -> str:
         return f"MongoAccess({self.display_address!r})"

@@ -85,7 +85,9 @@ def unite_types(types: Iterable[DataType]) -> DataType:
     if len(options) < 2:
         return options[0] if options else NULL
     # Sorted, since samples have no fixed order.
-    return Union(sorted(options, key=lambda option: (_rank(option), option.text)))
+    return Union(
+        sorted(options, key=lambda option: (isinstance(option, Array | Map | Struct), option.text))
+    )
 
 
 def object_type(members: dict[str, DataType]) -> DataType:
@@ -128,10 +130,6 @@ def _unite_two(left: DataType, right: DataType) -> DataType | None:
     # A decimal can represent every integer, but not every double.
     integers = {left, right} - {Decimal()}
     return Decimal() if Decimal() in (left, right) and integers <= {INT32, INT64} else None
-
-
-def _rank(type: DataType) -> int:
-    return isinstance(type, Array | Map | Struct)
 
 
 # Further fields of a collection are ignored.
@@ -252,7 +250,10 @@ class DocumentCounter:
             self._count_members(counts, members, depth + 1)
         elif name == "array":
             assert isinstance(value, list)
-            self._count_elements(counts, value, depth + 1)
+            if counts.element is None:
+                counts.element = FieldCounts()
+            for element in value:
+                self._count(counts.element, element, depth + 1)
 
     def _count_members(self, counts: FieldCounts, members: Mapping[str, Any], depth: int) -> None:
         for order, (key, value) in enumerate(members.items()):
@@ -272,12 +273,6 @@ class DocumentCounter:
                 self._field_count += 1
             member.order += order
             self._count(member, value, depth)
-
-    def _count_elements(self, counts: FieldCounts, values: Iterable[object], depth: int) -> None:
-        if counts.element is None:
-            counts.element = FieldCounts()
-        for value in values:
-            self._count(counts.element, value, depth)
 
 
 def type_name(value: object) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
 from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.types import (
@@ -53,9 +53,9 @@ def observed_schema(counts: FieldCounts, rules: ValidatorRules, *, has_key: bool
         fields[name] = _with_declaration(name, fields.get(name), declared)
     for name in rules.required & fields.keys():
         if _is_always_present(counts, name) and not _may_be_null(rules.properties.get(name, {})):
-            fields[name] = msgspec.structs.replace(fields[name], nullable=False)
+            fields[name] = replace(fields[name], nullable=False)
     if has_key and KEY in fields:
-        fields[KEY] = msgspec.structs.replace(fields[KEY], key=True, nullable=False)
+        fields[KEY] = replace(fields[KEY], key=True, nullable=False)
         fields = {KEY: fields.pop(KEY), **fields}
     return Schema(fields=tuple(fields.values()))
 
@@ -75,7 +75,9 @@ def merge_with_known(observed: Schema, known: Schema, *, whole: bool) -> Schema:
     new_fields = [field for name, field in fields.items() if name not in before]
     if whole:
         known_fields = [
-            _with_known_order(fields[name], old) for name, old in before.items() if name in fields
+            replace(fields[name], type=_order_members(fields[name].type, old.type))
+            for name, old in before.items()
+            if name in fields
         ]
         return Schema(fields=(*known_fields, *new_fields))
     return Schema(fields=tuple(_merge_sample(before.values(), fields, new_fields)))
@@ -91,7 +93,7 @@ def _merge_sample(
         merged = _absent_field(old) if new is None else _unite_fields(new, old)
         growth = _size(merged) - _size(old)
         if growth > 0 and field_count + growth > MAX_FIELDS:
-            yield msgspec.structs.replace(_absent_field(old), properties=merged.properties)
+            yield replace(_absent_field(old), properties=merged.properties)
         else:
             field_count += growth
             yield merged
@@ -195,17 +197,14 @@ def _presence(count: int, total: int) -> dict[str, str]:
 def _rules(declared: Mapping[str, Any], *, enforced: bool) -> ValidatorRules:
     properties = declared.get("properties")
     required = declared.get("required")
+    if not isinstance(properties, Mapping):
+        properties = {}
     return ValidatorRules(
-        {name: rule for name, rule in _items(properties) if isinstance(rule, Mapping)},
+        {name: rule for name, rule in properties.items() if isinstance(rule, Mapping)},
         frozenset(str(name) for name in required)
         if enforced and isinstance(required, list)
         else frozenset(),
     )
-
-
-def _items(value: object) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, Mapping):
-        yield from value.items()
 
 
 def _with_declaration(name: str, field: Field | None, declared: Mapping[str, Any]) -> Field:
@@ -220,7 +219,7 @@ def _with_declaration(name: str, field: Field | None, declared: Mapping[str, Any
             native_type=names,
             properties={PRESENCE: "0"},
         )
-    return msgspec.structs.replace(
+    return replace(
         field, type=_fill_members(field.type, declared), description=text or field.description
     )
 
@@ -264,10 +263,6 @@ def _declared_names(declared: Mapping[str, Any]) -> set[str]:
     return {aliases.get(name, name) for name in names if isinstance(name, str)}
 
 
-def _with_known_order(new: Field, old: Field) -> Field:
-    return msgspec.structs.replace(new, type=_order_members(new.type, old.type))
-
-
 def _order_members(new: DataType, old: DataType) -> DataType:
     """The new type, with its members in the known order."""
     match new, old:
@@ -306,7 +301,7 @@ def _unite_fields(new: Field, old: Field) -> Field:
     # Drop notes on keys that turned out to be data.
     field_count = set(_nested_paths(both, quoted_name(new.name)))
     notes = _unite_notes(new.nested, old.nested)
-    return msgspec.structs.replace(
+    return replace(
         new,
         type=both,
         nullable=old.nullable or new.nullable,
@@ -340,9 +335,7 @@ def _unite_notes(new: Iterable[NestedField], old: Iterable[NestedField]) -> Iter
             yield _absent_note(known)
         else:
             names = {*_names(known.native_type), *_names(observed.native_type)}
-            yield msgspec.structs.replace(
-                observed, native_type=_SEPARATOR.join(sorted(names)) or None
-            )
+            yield replace(observed, native_type=_SEPARATOR.join(sorted(names)) or None)
     yield from notes.values()
 
 

@@ -1,10 +1,8 @@
 """Collections and views of a MongoDB server as a source."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, Final, TypeAlias
-from urllib.parse import quote, unquote
 
 import msgspec
 from bson.errors import BSONError
@@ -12,12 +10,9 @@ from pymongo import MongoClient
 from pymongo.errors import OperationFailure
 
 from lumos.config.sources import MongodbSourceSettings as Settings
-from lumos.errors import did_you_mean
 from lumos.model.dataset import Location, Statistics
 from lumos.model.discovery import Discovery, FoundDataset, Problem, SourceMetadata
-from lumos.model.schema import Schema, fingerprint
-from lumos.model.types import quoted_text
-from lumos.model.urn import Urn
+from lumos.model.schema import Schema
 from lumos.sources.interface import (
     EarlierSchema,
     EarlierSchemas,
@@ -36,6 +31,7 @@ from lumos.sources.mongodb.sampling import (
     as_json,
 )
 from lumos.sources.mongodb.schema import ValidatorRules, merge_with_known, observed_schema, with_key
+from lumos.sources.relational import TableSelection, content_of, names_in, path_of
 
 _Client: TypeAlias = "MongoClient[dict[str, Any]]"
 _SYSTEM_DATABASES: Final = ("admin", "config", "local")
@@ -50,9 +46,7 @@ _WILDCARDS: Final = frozenset("*?[")
 class MongodbSource(SampledSource):
     kind: ClassVar[str] = "mongodb"
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self.instance = settings.instance
+    _settings: Settings
 
     @cached_property
     def _access(self) -> MongoAccess:
@@ -67,15 +61,9 @@ class MongodbSource(SampledSource):
         # The selected databases may change between runs; `covers` decides.
         return "*"
 
-    def urn(self, path: str, *, environment: str) -> Urn:
-        parts = [unquote(part) for part in path.split("/")]
-        return Urn.of(self.kind, parts, instance=self.instance, environment=environment)
-
     def covers(self, path: str) -> bool:
-        database, _, name = path.partition("/")
-        return self._is_database_selected(unquote(database)) and self._is_selected(
-            unquote(database), unquote(name)
-        )
+        database, name = names_in(path)
+        return self._is_database_selected(database) and self._selection.includes(database, name)
 
     def check(self) -> str:
         with self._access.connect() as client:
@@ -116,17 +104,26 @@ class MongodbSource(SampledSource):
         datasets = []
         for sample in decoded:
             path = path_of(sample.task.database, sample.task.name)
-            problems += _problems(path, sample)
-            if sample.code is None:
+            if sample.damaged:
+                reason = f"{sample.damaged:,} documents of the sample are not valid BSON."
+                problems.append(
+                    Problem(path=path, reason=reason, code="damaged_documents", remark=True)
+                )
+            if sample.code is not None:
+                problems.append(Problem(path=path, reason=sample.reason, code=sample.code))
+            else:
                 dataset = dataset_of(path, sample, known(path), self.address)
                 datasets.append(dataset)
                 if sample.is_truncated or len(dataset.schema.fields) >= MAX_KEYS:
-                    problems.append(_too_many_fields(path))
+                    reason = "Its documents have too many keys; not all of them are in the schema."
+                    problems.append(
+                        Problem(path=path, reason=reason, code="too_many_fields", remark=True)
+                    )
         return Discovery(datasets=tuple(datasets), problems=tuple(problems))
 
     def _databases(self, client: _Client) -> tuple[list[str], list[Problem]]:
         """The databases to read, and warnings about names that do not exist."""
-        selected = self._selected_databases
+        selected = self._selection.schemas
         try:
             existing = client.list_database_names()
         except OperationFailure as problem:
@@ -139,17 +136,7 @@ class MongodbSource(SampledSource):
             # Users without permission to list databases may still read the configured ones.
             return list(selected), []
         databases = [name for name in existing if self._is_database_selected(name)]
-        warnings = [
-            Problem(
-                path=quote(name, safe=""),
-                reason=f"there is no database '{name}'.{did_you_mean(name, existing)}",
-                code="no_such_database",
-                remark=True,
-            )
-            for name in selected
-            if not any(_matches_pattern(database, name) for database in existing)
-        ]
-        return databases, warnings
+        return databases, list(self._selection.unknown_schemas(existing, noun="database"))
 
     def _list_collections(
         self, client: _Client, databases: Sequence[str]
@@ -163,7 +150,7 @@ class MongodbSource(SampledSource):
                 reason = f"its collections cannot be listed: {self._access.describe(problem)}."
                 is_denied = getattr(problem, "code", None) in NOT_ALLOWED
                 code = "not_allowed" if is_denied else "unreadable"
-                problems.append(Problem(path=quote(database, safe=""), reason=reason, code=code))
+                problems.append(Problem(path=path_of(database), reason=reason, code=code))
         return sample_tasks, problems
 
     def _collections(self, client: _Client, database: str) -> Iterator[CollectionTask]:
@@ -172,7 +159,8 @@ class MongodbSource(SampledSource):
         for entry in sorted(found, key=lambda entry: str(entry["name"])):
             name = str(entry["name"])
             kind = _KINDS.get(str(entry.get("type", "collection")))
-            if kind is None or name.startswith("system.") or not self._is_selected(database, name):
+            is_selected = self._selection.includes(database, name)
+            if kind is None or name.startswith("system.") or not is_selected:
                 continue
             identity = entry.get("info", {}).get("uuid")
             yield CollectionTask(
@@ -185,59 +173,19 @@ class MongodbSource(SampledSource):
             )
 
     @cached_property
-    def _selected_databases(self) -> tuple[str, ...]:
-        """The databases of the section, or else the one in the address."""
-        if self._settings.databases:
-            return self._settings.databases
+    def _selection(self) -> TableSelection:
+        """The databases of the section, or else the one in the address, and their collections."""
+        settings, databases = self._settings, self._settings.databases
         named = self._access.database
         # System databases only appear in addresses for authentication.
-        return () if named is None or named in _SYSTEM_DATABASES else (named,)
+        if not databases and named is not None and named not in _SYSTEM_DATABASES:
+            databases = (named,)
+        return TableSelection(databases, settings.collections, (), settings.exclude)
 
     def _is_database_selected(self, database: str) -> bool:
-        selected = self._selected_databases
-        if not selected:
+        if not self._selection.schemas:
             return database not in _SYSTEM_DATABASES
-        return any(_matches_pattern(database, pattern) for pattern in selected)
-
-    def _is_selected(self, database: str, name: str) -> bool:
-        settings = self._settings
-        return (
-            not settings.collections or _matches(database, name, settings.collections)
-        ) and not _matches(database, name, settings.exclude)
-
-
-def _problems(path: str, sample: CollectionSample) -> Iterator[Problem]:
-    if sample.code is not None:
-        yield Problem(path=path, reason=sample.reason, code=sample.code)
-    if sample.damaged:
-        yield Problem(
-            path=path,
-            reason=f"{sample.damaged:,} documents of the sample are not valid BSON.",
-            code="damaged_documents",
-            remark=True,
-        )
-
-
-def _too_many_fields(path: str) -> Problem:
-    return Problem(
-        path=path,
-        reason="Its documents have too many keys; not all of them are in the schema.",
-        code="too_many_fields",
-        remark=True,
-    )
-
-
-def _matches(database: str, name: str, patterns: Iterable[str]) -> bool:
-    """Whether one of the patterns matches the collection, with or without its database."""
-    return any(
-        _matches_pattern(name, pattern) or _matches_pattern(f"{database}.{name}", pattern)
-        for pattern in patterns
-    )
-
-
-def _matches_pattern(name: str, pattern: str) -> bool:
-    # Names may contain wildcard characters.
-    return name == pattern or fnmatchcase(name, pattern)
+        return self._selection.includes_schema(database)
 
 
 # Names of the properties for collection options.
@@ -255,11 +203,6 @@ _OPTION_NAMES: Final = {
 
 # The definition of a view; a redefined view may have entirely different documents.
 _DEFINITION: Final = ("view_on", "pipeline")
-
-
-def path_of(database: str, name: str) -> str:
-    """The path of a collection, with special characters encoded."""
-    return "/".join(quote(part, safe="") for part in (database, name))
 
 
 def dataset_of(
@@ -282,7 +225,7 @@ def dataset_of(
             total_size_exact=False,
         ),
         drift=(),
-        content=_content(task.kind, metadata, schema),
+        content=content_of(task.kind, None, metadata, schema),
         source_metadata=metadata,
     )
 
@@ -319,29 +262,10 @@ def _properties(sample: CollectionSample, options: dict[str, Any]) -> dict[str, 
         if (each := options.get(option)) not in (None, {}, [])
     }
     if options.get("capped"):
-        metadata["capped"] = _describe_cap(options)
+        limit = options.get("max")
+        documents = f", {limit} documents" if limit else ""
+        metadata["capped"] = f"{options.get('size', 0)} bytes{documents}"
     if sample.shard_key is not None:
         metadata["shard_key"] = sample.shard_key
     metadata |= {f"index.{name}": text for name, text in sample.indexes.items()}
     return metadata
-
-
-def _describe_cap(options: dict[str, Any]) -> str:
-    limit = options.get("max")
-    documents = f", {limit} documents" if limit else ""
-    return f"{options.get('size', 0)} bytes{documents}"
-
-
-def _content(format: str, metadata: SourceMetadata, schema: Schema) -> str:
-    """A fingerprint of everything but the schema and the documents."""
-    parts = {
-        **metadata.properties,
-        # Several BSON types may map to the same data type.
-        **{f" type {field.name}": field.native_type for field in schema.fields},
-        " format": format,
-    }
-    return fingerprint(
-        f"{quoted_text(name)} {quoted_text(text)}"
-        for name, text in sorted(parts.items())
-        if text is not None
-    )

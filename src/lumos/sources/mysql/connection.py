@@ -1,4 +1,4 @@
-"""Connections to MySQL and MariaDB, and a clear message when one fails."""
+"""Connections to MySQL and MariaDB, and the messages of failed connections."""
 
 import re
 from collections.abc import Iterator

@@ -1,8 +1,9 @@
-"""Converts rows of the information schema to datasets."""
+"""Converts rows of the information schema to datasets, and its texts of types to types."""
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 import msgspec
@@ -10,8 +11,33 @@ import msgspec
 from lumos.model.dataset import Definition, Location, Owner, Statistics
 from lumos.model.discovery import FoundDataset, SourceMetadata
 from lumos.model.schema import Field, Schema
-from lumos.model.types import JSON, STRING
-from lumos.sources.mysql.types import type_of_column
+from lumos.model.types import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    FLOAT32,
+    FLOAT64,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    JSON,
+    STRING,
+    UINT8,
+    UINT16,
+    UINT32,
+    UINT64,
+    UUID,
+    Binary,
+    DataType,
+    Decimal,
+    Enum,
+    String,
+    Time,
+    Timestamp,
+    Unit,
+    Unknown,
+)
 from lumos.sources.relational import content_of, path_of, without_passwords
 
 DIALECT: Final = "mysql"
@@ -80,7 +106,7 @@ class MysqlView(NamedTuple):
 
 
 class MysqlDatabase(msgspec.Struct, frozen=True, kw_only=True):
-    """What the information schema contains about a database, except for columns."""
+    """The contents of the information schema about a database, except for columns."""
 
     address: str
     name: str
@@ -238,3 +264,67 @@ def _source_metadata(table: MysqlTable, database: MysqlDatabase) -> SourceMetada
         else None,
         properties={name: text for name, text in properties.items() if text},
     )
+
+
+_TYPE: Final = re.compile(
+    r"(?P<name>[a-z]\w*)(?:\((?P<arguments>.*)\))?(?P<rest>[\w\s]*)", re.DOTALL
+)
+_LABEL: Final = re.compile(r"'((?:[^']|'')*)'")
+_UNITS: Final[tuple[Unit, ...]] = ("s", "ms", "ms", "ms", "us", "us", "us")
+_INTEGERS: Final = {
+    "tinyint": (INT8, UINT8),
+    "smallint": (INT16, UINT16),
+    "mediumint": (INT32, UINT32),
+    "int": (INT32, UINT32),
+    "integer": (INT32, UINT32),
+    "bigint": (INT64, UINT64),
+}
+_PLAIN: Final[dict[str, DataType]] = {
+    "float": FLOAT32,
+    "double": FLOAT64,
+    "date": DATE,
+    "year": INT16,
+    "json": JSON,
+    "uuid": UUID,
+    **dict.fromkeys(("tinytext", "text", "mediumtext", "longtext"), STRING),
+    **dict.fromkeys(("varbinary", "tinyblob", "blob", "mediumblob", "longblob"), BINARY),
+}
+_WITH_NUMBERS: Final[dict[str, Callable[[Sequence[int]], DataType]]] = {
+    "decimal": lambda numbers: Decimal(*numbers) if numbers else Decimal(10, 0),
+    "char": lambda numbers: String(numbers[0] if numbers else 1),
+    "varchar": lambda numbers: String(numbers[0] if numbers else None),
+    "binary": lambda numbers: Binary(numbers[0] if numbers else 1),
+    "time": lambda numbers: Time(_unit(numbers)),
+    "datetime": lambda numbers: Timestamp(_unit(numbers)),
+    # Stored in UTC and converted to the time zone of the session.
+    "timestamp": lambda numbers: Timestamp(_unit(numbers), zoned=True),
+}
+
+
+@lru_cache(maxsize=4096)
+def type_of_column(text: str) -> DataType:
+    """The data type; types without an equivalent are UNKNOWN with their native name."""
+    match = _TYPE.fullmatch(text)
+    if match is None:
+        return Unknown(text)
+    name, arguments = match["name"], match["arguments"] or ""
+    # BOOL is a synonym of tinyint(1). No other type is printed with this width.
+    if text in ("tinyint(1)", "bit(1)"):
+        return BOOLEAN
+    if name in _INTEGERS:
+        return _INTEGERS[name]["unsigned" in match["rest"]]
+    if name == "enum":
+        return Enum([label.replace("''", "'") for label in _LABEL.findall(arguments)])
+    if name in _PLAIN:
+        return _PLAIN[name]
+    if name in _WITH_NUMBERS:
+        try:
+            return _WITH_NUMBERS[name]([int(each) for each in arguments.split(",") if each])
+        except ValueError:
+            return Unknown(text)
+    return Unknown(text)
+
+
+def _unit(numbers: Sequence[int]) -> Unit:
+    digits = numbers[0] if numbers else 0
+    return _UNITS[digits] if digits < len(_UNITS) else "us"

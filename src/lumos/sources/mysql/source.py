@@ -9,7 +9,6 @@ from pymysql.constants import ER
 
 from lumos.config.sources import MysqlSourceSettings as Settings
 from lumos.model.discovery import Discovery, FoundDataset, Problem
-from lumos.model.urn import Urn
 from lumos.sources.interface import QueryLogSource, ReadProgress, SourceNotUsable, TableSource
 from lumos.sources.mysql import queries
 from lumos.sources.mysql.connection import MysqlConnection, MysqlConnector
@@ -42,9 +41,10 @@ _QUERIES: Final = ("SELECT", "WITH", "INSERT", "REPLACE", "UPDATE", "DELETE")
 class MysqlSource(TableSource, QueryLogSource):
     kind: ClassVar[str] = "mysql"
 
+    _settings: Settings
+
     def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self.instance = settings.instance
+        super().__init__(settings)
         self._connector = MysqlConnector(settings)
 
     @property
@@ -61,9 +61,6 @@ class MysqlSource(TableSource, QueryLogSource):
     @property
     def address(self) -> str:
         return f"{self.kind}://{self._connector.host}"
-
-    def urn(self, path: str, *, environment: str) -> Urn:
-        return Urn.of(self.kind, names_in(path), instance=self.instance, environment=environment)
 
     def covers(self, path: str) -> bool:
         database, name = names_in(path)
@@ -120,7 +117,7 @@ class MysqlSource(TableSource, QueryLogSource):
         visible = [name for (name,) in connection.rows(queries.DATABASES) if not _is_system(name)]
         problems = list(self._selection.unknown_schemas(visible, noun="database"))
         selected = sorted(name for name in visible if self._selection.includes_schema(name))
-        # With the permission SHOW DATABASES, also databases are visible that cannot be read.
+        # With the permission SHOW DATABASES, databases are visible even if they cannot be read.
         readable = [name for name in selected if connection.has_permission(name)]
         problems += [
             Problem(
@@ -211,7 +208,7 @@ class MysqlSource(TableSource, QueryLogSource):
 
 
 class MariadbSource(MysqlSource):
-    """The same with another platform in URNs, as catalogs distinguish the two products."""
+    """A MySQL source with another platform in URNs, since catalogs distinguish the products."""
 
     kind: ClassVar[str] = "mariadb"
 

@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL, and a clear message when one fails."""
+"""Connections to PostgreSQL, and the messages of failed connections."""
 
 import re
 from collections.abc import Iterator

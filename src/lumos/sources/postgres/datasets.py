@@ -324,15 +324,11 @@ def _source_metadata(relation: PostgresRelation, catalog: PostgresCatalog) -> So
     definition = catalog.definitions.get(relation.oid)
     return SourceMetadata(
         description=relation.comment,
-        owner=_owner(relation),
+        owner=None
+        if relation.owner is None
+        else Owner(name=relation.owner, kind="user" if relation.owner_logs_in else "group"),
         definition=None
         if definition is None
         else Definition(sql=without_passwords(definition.strip()), dialect=DIALECT),
         properties={name: text for name, text in properties.items() if text is not None},
     )
-
-
-def _owner(relation: PostgresRelation) -> Owner | None:
-    if relation.owner is None:
-        return None
-    return Owner(name=relation.owner, kind="user" if relation.owner_logs_in else "group")

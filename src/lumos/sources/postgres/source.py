@@ -13,7 +13,6 @@ from psycopg import errors
 
 from lumos.config.sources import PostgresSourceSettings as Settings
 from lumos.model.discovery import Discovery, FoundDataset, Problem
-from lumos.model.urn import Urn
 from lumos.sources.interface import ReadProgress, TableSource
 from lumos.sources.postgres import queries
 from lumos.sources.postgres.connection import PostgresConnector
@@ -57,9 +56,10 @@ _REASONS: Final = {
 class PostgresSource(TableSource):
     kind: ClassVar[str] = "postgres"
 
+    _settings: Settings
+
     def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self.instance = settings.instance
+        super().__init__(settings)
         self._connector = PostgresConnector(settings)
         self._selection = TableSelection(
             settings.schemas, settings.tables, settings.watched, settings.exclude
@@ -75,9 +75,6 @@ class PostgresSource(TableSource):
     @property
     def address(self) -> str:
         return f"postgresql://{self._connector.host}/{quote(self.scope, safe='')}"
-
-    def urn(self, path: str, *, environment: str) -> Urn:
-        return Urn.of(self.kind, names_in(path), instance=self.instance, environment=environment)
 
     def covers(self, path: str) -> bool:
         database, schema, name = names_in(path)

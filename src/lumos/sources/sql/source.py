@@ -16,7 +16,6 @@ from lumos.config.sources import SqlSourceSettings as Settings
 from lumos.model.dataset import Definition, Location, Statistics
 from lumos.model.discovery import Discovery, FoundDataset, Problem, SourceMetadata
 from lumos.model.schema import Field, Schema
-from lumos.model.urn import Urn
 from lumos.sources.interface import ReadProgress, SourceNotUsable, TableSource
 from lumos.sources.relational import (
     TableSelection,
@@ -37,9 +36,9 @@ from lumos.sources.sql.types import sqlglot_dialect, type_of_text
 
 # Databases that are files of this machine.
 _FILE_DIALECTS: Final = ("sqlite", "duckdb")
-# Dialects of which SQLAlchemy cannot read the catalog.
+# SQLAlchemy cannot read the catalogs of these dialects.
 _INFORMATION_SCHEMA_DIALECTS: Final = ("duckdb",)
-# Texts in which a keyword is not one: quoted names, literals and comments.
+# Keywords, and texts that may contain the same letters: quoted names, literals and comments.
 _TOKEN: Final = re.compile(
     r"\"(?:[^\"]|\"\")*\"|`(?:[^`]|``)*`|\[[^\]]*\]|'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/"
     r"|(?P<keyword>\bAS\b)",
@@ -51,9 +50,10 @@ _CREATE: Final = re.compile(r"\s*CREATE\b", re.IGNORECASE)
 class SqlSource(TableSource):
     kind: ClassVar[str] = "sql"
 
+    _settings: Settings
+
     def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self.instance = settings.instance
+        super().__init__(settings)
         scheme = settings.connection_string.reveal().partition(":")[0]
         # The platform in URNs is the product, since catalogs distinguish them.
         self.kind = settings.platform or scheme.partition("+")[0]  # type: ignore[misc]
@@ -104,9 +104,6 @@ class SqlSource(TableSource):
         port = f":{url.port}" if url.port else ""
         return f"{url.get_backend_name()}://{url.host or ''}{port}/{path_of(self.scope)}"
 
-    def urn(self, path: str, *, environment: str) -> Urn:
-        return Urn.of(self.kind, names_in(path), instance=self.instance, environment=environment)
-
     def covers(self, path: str) -> bool:
         database, schema, name = names_in(path)
         return database == self.scope and self._selection.includes(schema, name)
@@ -136,25 +133,27 @@ class SqlSource(TableSource):
 
                 for table in catalog.tables(schema, is_selected):
                     if isinstance(table, UnreadableTable):
-                        problems.append(self._problem(table))
+                        path = path_of(self.scope, schema, table.name)
+                        reason = self._without_password(table.reason)
+                        problems.append(Problem(path=path, reason=reason, code=table.code))
                     else:
                         datasets.append(self._dataset(table))
                 report_progress((number + 1) / len(selected))
         return Discovery(datasets=tuple(datasets), problems=tuple(problems))
 
-    def _problem(self, table: UnreadableTable) -> Problem:
-        return Problem(
-            path=path_of(self.scope, table.schema, table.name),
-            reason=self._without_password(table.reason),
-            code=table.code,
-        )
-
     @contextmanager
     def _catalog(self) -> Iterator[Catalog]:
         url = self._url
         backend = url.get_backend_name()
+        options: dict[str, Any] = {"poolclass": sa.NullPool}
+        if backend == "duckdb":
+            options["connect_args"] = {"read_only": True}
+        elif backend == "sqlite" and self._file is not None:
+            # Read-only, and not created if it does not exist.
+            file = self._file.as_uri().replace("file://", "file:")
+            url = url.set(database=file).update_query_dict({"mode": "ro", "uri": "true"})
         try:
-            engine = sa.create_engine(self._read_only(url), **self._options(backend))
+            engine = sa.create_engine(url, **options)
         except exc.NoSuchModuleError:
             raise SourceNotUsable(
                 f"No SQLAlchemy dialect '{url.drivername}' is installed.",
@@ -183,19 +182,6 @@ class SqlSource(TableSource):
             ) from None
         finally:
             engine.dispose()
-
-    def _read_only(self, url: sa.URL) -> sa.URL:
-        """The URL of a file that is only opened if it exists."""
-        if self._file is None or url.get_backend_name() != "sqlite":
-            return url
-        file = self._file.as_uri().replace("file://", "file:")
-        return url.set(database=file).update_query_dict({"mode": "ro", "uri": "true"})
-
-    def _options(self, backend: str) -> dict[str, Any]:
-        options: dict[str, Any] = {"poolclass": sa.NullPool}
-        if backend == "duckdb":
-            options["connect_args"] = {"read_only": True}
-        return options
 
     def _without_password(self, text: str) -> str:
         password = self._url.password

@@ -3,18 +3,16 @@
 import os
 import re
 from collections.abc import Mapping
-from typing import Final, NamedTuple, Self
+from typing import ClassVar, Final, NamedTuple, Self
 
-import msgspec
+from msgspec.structs import replace
 
-from lumos.config.secret import MASK
 from lumos.config.sources import AzureSourceSettings
 from lumos.storage.interface import StorageAccess
 
 _PUBLIC: Final = "core.windows.net"
 # The host of an account, for either of its two APIs.
 _HOST: Final = re.compile(r"([^./]+)\.(?:blob|dfs)\.([^/:]+)")
-_SECRET_FIELDS: Final = ("account_key", "sas_token", "client_secret")
 
 
 class ContainerAddress(NamedTuple):
@@ -46,6 +44,8 @@ class ContainerAddress(NamedTuple):
 class AzureAccess(StorageAccess, frozen=True, kw_only=True):
     """Account, endpoint and credentials; empty values come from the environment."""
 
+    secret_fields: ClassVar[tuple[str, ...]] = ("account_key", "sas_token", "client_secret")
+
     account: str = ""
     endpoint_url: str = ""
     account_key: str = ""
@@ -70,7 +70,7 @@ class AzureAccess(StorageAccess, frozen=True, kw_only=True):
             "client_secret": source.client_secret.reveal() if source.client_secret else "",
         }
         given = {name: value for name, value in own.items() if value}
-        return msgspec.structs.replace(in_string, **given, anonymous=source.anonymous)
+        return replace(in_string, **given, anonymous=source.anonymous)
 
     @classmethod
     def _of_text(cls, connection_string: str) -> Self:
@@ -89,14 +89,6 @@ class AzureAccess(StorageAccess, frozen=True, kw_only=True):
             sas_token=settings.get("sharedaccesssignature", ""),
         )
 
-    def __repr__(self) -> str:
-        fields = (
-            f"{name}={MASK if name in _SECRET_FIELDS else getattr(self, name)!r}"
-            for name in self.__struct_fields__
-            if getattr(self, name)
-        )
-        return f"{type(self).__name__}({', '.join(fields)})"
-
     def resolve(self, environment: Mapping[str, str] = os.environ) -> "AzureAccess":
         """The access completed with account and endpoint from the environment."""
         account, in_string = self._from_environment(environment)
@@ -104,20 +96,21 @@ class AzureAccess(StorageAccess, frozen=True, kw_only=True):
         endpoint = self.endpoint_url or (
             in_string.endpoint_url if account in ("", own_account) else ""
         )
-        return msgspec.structs.replace(self, account=own_account, endpoint_url=endpoint.rstrip("/"))
+        return replace(self, account=own_account, endpoint_url=endpoint.rstrip("/"))
 
     def with_keys(self, environment: Mapping[str, str] = os.environ) -> "AzureAccess":
         """The access with keys of the account from the environment, if it has no credentials."""
         account, in_string = self._from_environment(environment)
         get = environment.get
-        if self._has_credentials() or account not in ("", self.account):
+        has_own = self.account_key or self.sas_token or self.client_secret or self.anonymous
+        if has_own or account not in ("", self.account):
             return self
         if in_string.suffix != self.suffix:
             # Accounts in different clouds may have the same name.
             in_string = AzureAccess()
         key = get("AZURE_STORAGE_KEY") or get("AZURE_STORAGE_ACCOUNT_KEY") or in_string.account_key
         sas = get("AZURE_STORAGE_SAS_TOKEN") or in_string.sas_token
-        return msgspec.structs.replace(self, account_key=key, sas_token=sas)
+        return replace(self, account_key=key, sas_token=sas)
 
     def _from_environment(self, environment: Mapping[str, str]) -> "tuple[str, AzureAccess]":
         """The account in the environment, and its connection string as an access."""
@@ -125,9 +118,6 @@ class AzureAccess(StorageAccess, frozen=True, kw_only=True):
         in_string = self._of_text(get("AZURE_STORAGE_CONNECTION_STRING", ""))
         named = get("AZURE_STORAGE_ACCOUNT") or get("AZURE_STORAGE_ACCOUNT_NAME")
         return named or in_string.account, in_string
-
-    def _has_credentials(self) -> bool:
-        return bool(self.account_key or self.sas_token or self.client_secret or self.anonymous)
 
     @property
     def suffix(self) -> str:
@@ -153,7 +143,7 @@ class AzureAccess(StorageAccess, frozen=True, kw_only=True):
             return self
         if container.suffix != self.suffix:
             return AzureAccess(account=container.account, anonymous=True)
-        return msgspec.structs.replace(
+        return replace(
             self, account=container.account, endpoint_url="", account_key="", sas_token=""
         )
 

@@ -9,8 +9,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import format_datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
+
+import msgspec
 
 from lumos.config.secret import MASK, redact
 from lumos.http.client import CA_BUNDLE
@@ -40,26 +42,32 @@ class AzureRequest(NamedTuple):
     headers: Mapping[str, str]
 
 
-class AzureLogin(Protocol):
-    """One way to authenticate requests."""
+class AzureLogin(msgspec.Struct, frozen=True, kw_only=True):
+    """No login, for public containers; subclasses authenticate requests."""
 
-    @property
-    def expires(self) -> float | None: ...
+    expires: float | None = None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({MASK})"
 
     def address(self, url: str) -> str:
         """The URL to send the request to."""
+        return url
 
     def headers(self, request: AzureRequest) -> Mapping[str, str]:
         """The headers to send."""
+        return {**request.headers, "x-ms-version": VERSION}
 
     def for_obstore(self) -> "AzureCredential":
         """The credential in obstore's format."""
+        return {"token": "", "expires_at": None}
 
     def mask_secrets(self, text: str) -> str:
         """The text with the secret masked."""
+        return text
 
 
-class SharedKey(NamedTuple):
+class SharedKey(AzureLogin, frozen=True):
     """The key of an account, which grants full access to it.
 
     Requests are signed here, because azure-identity does not support account keys.
@@ -67,13 +75,6 @@ class SharedKey(NamedTuple):
 
     account: str
     key: str
-    expires: float | None = None
-
-    def __repr__(self) -> str:
-        return f"SharedKey({self.account!r}, {MASK})"
-
-    def address(self, url: str) -> str:
-        return url
 
     def headers(self, request: AzureRequest) -> Mapping[str, str]:
         now = format_datetime(datetime.now(UTC), usegmt=True)
@@ -105,14 +106,10 @@ class SharedKey(NamedTuple):
         return text.replace(self.key, MASK)
 
 
-class SasToken(NamedTuple):
+class SasToken(AzureLogin, frozen=True):
     """A shared access signature, added to the query of every URL."""
 
     token: str
-    expires: float | None = None
-
-    def __repr__(self) -> str:
-        return f"Sas({MASK})"
 
     def address(self, url: str) -> str:
         return f"{url}{'&' if '?' in url else '?'}{self._text}"
@@ -120,9 +117,6 @@ class SasToken(NamedTuple):
     @property
     def _text(self) -> str:
         return self.token.strip().removeprefix("?")
-
-    def headers(self, request: AzureRequest) -> Mapping[str, str]:
-        return {**request.headers, "x-ms-version": VERSION}
 
     def for_obstore(self) -> "AzureCredential":
         return {"sas_token": self._text, "expires_at": None}
@@ -134,17 +128,10 @@ class SasToken(NamedTuple):
         return text
 
 
-class BearerToken(NamedTuple):
+class BearerToken(AzureLogin, frozen=True):
     """A token of Microsoft Entra."""
 
     token: str
-    expires: float | None = None
-
-    def __repr__(self) -> str:
-        return f"Bearer({MASK})"
-
-    def address(self, url: str) -> str:
-        return url
 
     def headers(self, request: AzureRequest) -> Mapping[str, str]:
         return {**request.headers, "x-ms-version": VERSION, "Authorization": f"Bearer {self.token}"}
@@ -157,24 +144,6 @@ class BearerToken(NamedTuple):
         return text.replace(self.token, MASK)
 
 
-class AnonymousLogin(NamedTuple):
-    """No login, for public containers."""
-
-    expires: float | None = None
-
-    def address(self, url: str) -> str:
-        return url
-
-    def headers(self, request: AzureRequest) -> Mapping[str, str]:
-        return {**request.headers, "x-ms-version": VERSION}
-
-    def for_obstore(self) -> "AzureCredential":
-        return {"token": "", "expires_at": None}
-
-    def mask_secrets(self, text: str) -> str:
-        return text
-
-
 class AzureCredentials:
     """The login of an access; tokens are fetched on first use and renewed before they expire."""
 
@@ -185,7 +154,10 @@ class AzureCredentials:
 
     def current(self) -> AzureLogin:
         """A login that is valid for a few minutes."""
-        return self._static or BearerToken(*self._tokens.current())
+        if self._static is not None:
+            return self._static
+        token = self._tokens.current()
+        return BearerToken(token.text, expires=token.expires)
 
     def mask_secrets(self, text: str) -> str:
         """The text with all secrets masked."""
@@ -197,7 +169,7 @@ class AzureCredentials:
     def _static(self) -> AzureLogin | None:
         access = self._access
         if access.anonymous:
-            return AnonymousLogin()
+            return AzureLogin()
         if access.account_key:
             return SharedKey(self._account, access.account_key)
         return SasToken(access.sas_token) if access.sas_token else None

@@ -6,18 +6,18 @@ from concurrent.futures import ThreadPoolExecutor
 from email.utils import parsedate_to_datetime
 from functools import lru_cache, partial
 from types import MappingProxyType
-from typing import ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 from urllib.parse import quote, unquote, urlencode
 from xml.etree import ElementTree
 
 from obstore.store import AzureStore
 
-from lumos.http.client import MAX_RESPONSE_BYTES, HttpClient, HttpResponse
+from lumos.http.client import MAX_RESPONSE_BYTES, HttpResponse
 from lumos.http.retries import RetryPolicy
 from lumos.storage.azure.access import AzureAccess, ContainerAddress
 from lumos.storage.azure.credentials import AzureCredentials, AzureRequest, SasToken
 from lumos.storage.errors import StorageFault, error_from_response
-from lumos.storage.http import STORAGE_RETRIES, storage_http_client
+from lumos.storage.http import STORAGE_RETRIES
 from lumos.storage.interface import KeyRange, ListedFile, ListingItem, TableRoot
 from lumos.storage.objects.bucket import (
     PAGE_SIZE,
@@ -45,22 +45,12 @@ class AzureContainer(ObjectBucket):
 
     supports_suffix_ranges: ClassVar[bool] = False
 
+    _access: AzureAccess
     _credentials: AzureCredentials
 
-    def __init__(
-        self,
-        container: ContainerAddress,
-        access: AzureAccess,
-        *,
-        credentials: AzureCredentials,
-        http_client: HttpClient,
-        retries: RetryPolicy,
-    ) -> None:
-        super().__init__(container.authority, retries)
+    def __init__(self, container: ContainerAddress, *arguments: Any, **options: Any) -> None:
+        super().__init__(container.authority, *arguments, **options)
         self._container = container
-        self._access = access
-        self._credentials = credentials
-        self._http = http_client
 
     def page(
         self,
@@ -232,16 +222,10 @@ class AzureStorage(ObjectStorage[AzureContainer]):
     scheme: ClassVar[str] = "abfss"
     list_permission: ClassVar[str] = "the role Storage Blob Data Reader"
 
-    def __init__(
-        self,
-        access: AzureAccess,
-        *,
-        retries: RetryPolicy = STORAGE_RETRIES,
-    ) -> None:
-        super().__init__()
-        self.access = access.resolve()
-        self._retries = retries
-        self._http = storage_http_client()
+    access: AzureAccess
+
+    def __init__(self, access: AzureAccess, *, retries: RetryPolicy = STORAGE_RETRIES) -> None:
+        super().__init__(access.resolve(), retries)
         self._credentials: dict[str, AzureCredentials] = {}
 
     def _new_bucket(self, name: str) -> AzureContainer:
@@ -252,11 +236,7 @@ class AzureStorage(ObjectStorage[AzureContainer]):
             AzureCredentials(access.with_keys(), container.account),
         )
         return AzureContainer(
-            container,
-            access,
-            credentials=credentials,
-            http_client=self._http,
-            retries=self._retries,
+            container, access, credentials, http_client=self._http, retries=self._retries
         )
 
     def split(
@@ -300,7 +280,7 @@ class AzureStorage(ObjectStorage[AzureContainer]):
         return sorted(super().files(folder))
 
     def _single_file(self, bucket: AzureContainer, key: str) -> list[ListingItem]:
-        """The blob whose key is the root, if there is one."""
+        """The blob whose key is the root, if it exists."""
         entries = (entry for page in bucket.pages(key, folders=True) for entry in page.entries)
         found = next((entry for entry in entries if entry.key == key), None)
         return [] if found is None else [self._to_listed_file(bucket, found)]

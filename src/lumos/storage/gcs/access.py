@@ -3,11 +3,10 @@
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Final, Self
+from typing import ClassVar, Final, Self
 
-import msgspec
+from msgspec.structs import replace
 
-from lumos.config.secret import MASK
 from lumos.config.sources import GcsSourceSettings
 from lumos.storage.interface import StorageAccess
 
@@ -19,6 +18,8 @@ class GcsAccess(StorageAccess, frozen=True, kw_only=True):
 
     `project` is billed for requests if the requester pays.
     """
+
+    secret_fields: ClassVar[tuple[str, ...]] = ("credentials",)
 
     endpoint_url: str = ""
     project: str = ""
@@ -42,20 +43,10 @@ class GcsAccess(StorageAccess, frozen=True, kw_only=True):
             anonymous=source.anonymous,
         )
 
-    def __repr__(self) -> str:
-        fields = (
-            f"{name}={MASK if name == 'credentials' else getattr(self, name)!r}"
-            for name in self.__struct_fields__
-            if getattr(self, name)
-        )
-        return f"{type(self).__name__}({', '.join(fields)})"
-
     def resolve(self, environment: Mapping[str, str] = os.environ) -> "GcsAccess":
         """The access with the endpoint filled in; emulators use no credentials."""
         emulator = environment.get("STORAGE_EMULATOR_HOST", "")
         if self.endpoint_url or not emulator:
-            return msgspec.structs.replace(
-                self, endpoint_url=(self.endpoint_url or _GOOGLE).rstrip("/")
-            )
+            return replace(self, endpoint_url=(self.endpoint_url or _GOOGLE).rstrip("/"))
         url = emulator if "://" in emulator else f"http://{emulator}"
-        return msgspec.structs.replace(self, endpoint_url=url.rstrip("/"), anonymous=True)
+        return replace(self, endpoint_url=url.rstrip("/"), anonymous=True)

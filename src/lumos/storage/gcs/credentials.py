@@ -65,7 +65,7 @@ class GcsCredentials:
         source = access.credentials_file or (
             "'credentials'" if access.credentials else "the default credentials"
         )
-        # Lumos needs no project, so the warning about a missing one is suppressed.
+        # Lumos needs no project, so google-auth's warning about a missing project is suppressed.
         logging.getLogger("google.auth._default").setLevel(logging.ERROR)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

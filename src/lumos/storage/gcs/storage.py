@@ -10,12 +10,12 @@ from urllib.parse import quote, urlencode
 
 from obstore.store import GCSStore
 
-from lumos.http.client import MAX_RESPONSE_BYTES, HttpClient, HttpResponse
-from lumos.http.retries import RetryPolicy, is_temporary
-from lumos.storage.errors import StorageBusy, StorageDenied, StorageFault, StorageMissing
+from lumos.http.client import MAX_RESPONSE_BYTES, HttpResponse
+from lumos.http.retries import RetryPolicy
+from lumos.storage.errors import StorageFault, fault_type
 from lumos.storage.gcs.access import GcsAccess
 from lumos.storage.gcs.credentials import GcsCredentials
-from lumos.storage.http import STORAGE_RETRIES, storage_http_client
+from lumos.storage.http import STORAGE_RETRIES
 from lumos.storage.objects.bucket import (
     PAGE_SIZE,
     ByteStore,
@@ -35,23 +35,10 @@ _BILLED_PROJECT: Final = "x-goog-user-project"
 class GcsBucket(ObjectBucket):
     """A bucket of Google Cloud Storage."""
 
+    _access: GcsAccess
     _credentials: GcsCredentials
-
-    def __init__(
-        self,
-        name: str,
-        access: GcsAccess,
-        *,
-        credentials: GcsCredentials,
-        http_client: HttpClient,
-        retries: RetryPolicy,
-    ) -> None:
-        super().__init__(name, retries)
-        self._access = access
-        self._credentials = credentials
-        self._http = http_client
-        # Billing a project needs permissions in it, so this is only set if a bucket requires it.
-        self._billing_header: Mapping[str, str] = {}
+    # Billing a project needs permissions in it, so this is only set if a bucket requires it.
+    _billing_header: Mapping[str, str] = MappingProxyType({})
 
     def page(
         self,
@@ -188,15 +175,9 @@ def page_of(body: bytes, *, after: str, limit: int) -> ObjectPage:
 def gcs_error(status: int, body: bytes) -> StorageFault:
     """The error of a response, in one line."""
     message, reason = _message_and_reason(body)
-    kind: type[StorageFault] = StorageFault
+    kind = fault_type(status)
     if "requester pays" in message:
-        reason = REQUESTER_PAYS
-    elif status == 404:
-        kind = StorageMissing
-    elif status in (401, 403):
-        kind = StorageDenied
-    elif is_temporary(status):
-        kind = StorageBusy
+        kind, reason = StorageFault, REQUESTER_PAYS
     text = f"{message or 'the request failed'} ({reason or f'status {status}'})"
     return kind(text, code=reason, status=status)
 
@@ -225,24 +206,13 @@ class GcsStorage(ObjectStorage[GcsBucket]):
 
     scheme: ClassVar[str] = "gs"
     list_permission: ClassVar[str] = "storage.objects.list"
+    access: GcsAccess
 
-    def __init__(
-        self,
-        access: GcsAccess,
-        *,
-        retries: RetryPolicy = STORAGE_RETRIES,
-    ) -> None:
-        super().__init__()
-        self.access = access.resolve()
-        self._retries = retries
-        self._http = storage_http_client()
+    def __init__(self, access: GcsAccess, *, retries: RetryPolicy = STORAGE_RETRIES) -> None:
+        super().__init__(access.resolve(), retries)
         self._credentials = GcsCredentials(self.access)
 
     def _new_bucket(self, name: str) -> GcsBucket:
         return GcsBucket(
-            name,
-            self.access,
-            credentials=self._credentials,
-            http_client=self._http,
-            retries=self._retries,
+            name, self.access, self._credentials, http_client=self._http, retries=self._retries
         )

@@ -4,13 +4,12 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, NamedTuple, Self
+from typing import ClassVar, Final, NamedTuple, Self
 from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
-import msgspec
+from msgspec.structs import replace
 
-from lumos.config.secret import MASK
 from lumos.config.sources import HdfsSourceSettings
 from lumos.storage.interface import StorageAccess
 
@@ -74,11 +73,13 @@ _REST: Final = "/webhdfs/v1"
 
 
 class HdfsAccess(StorageAccess, frozen=True, kw_only=True):
-    """The URLs of WebHDFS, any of which may be the active one, and the user.
+    """The URLs of WebHDFS, one for each name node, and the user.
 
     Without URLs, the host of a path is used with the default port of WebHDFS. Kerberos is only used
     to get a delegation token, which is also sent to executors.
     """
+
+    secret_fields: ClassVar[tuple[str, ...]] = ("token",)
 
     urls: tuple[str, ...] = ()
     nameservice: str = ""
@@ -97,23 +98,15 @@ class HdfsAccess(StorageAccess, frozen=True, kw_only=True):
             kerberos=source.kerberos,
         )
 
-    def __repr__(self) -> str:
-        fields = (
-            f"{name}={MASK if name == 'token' else getattr(self, name)!r}"
-            for name in self.__struct_fields__
-            if getattr(self, name)
-        )
-        return f"{type(self).__name__}({', '.join(fields)})"
-
     def resolve(self, environment: Mapping[str, str] = os.environ) -> "HdfsAccess":
         """The access completed from the environment and Hadoop's own configuration."""
         is_known = self.user or self.token or self.kerberos
         user = self.user if is_known else environment.get("HADOOP_USER_NAME", "")
         if self.urls:
-            return msgspec.structs.replace(self, user=user)
+            return replace(self, user=user)
         site = HadoopSite.of(environment)
         name = self.nameservice or site.authority
-        return msgspec.structs.replace(self, user=user, nameservice=name, urls=site.urls(name))
+        return replace(self, user=user, nameservice=name, urls=site.urls(name))
 
     @property
     def authority(self) -> str:

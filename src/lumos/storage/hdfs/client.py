@@ -139,7 +139,7 @@ class WebHdfs:
             if self._size(path) is None and self._size(target) == size:
                 return True
             raise
-        if not _is_false(response):
+        if b'"boolean":false' not in response.body.replace(b" ", b""):
             return True
         if self._size(path) is not None:
             return False
@@ -154,7 +154,7 @@ class WebHdfs:
             return None
 
     def delete(self, path: str) -> None:
-        """Delete a file; a missing one is ignored."""
+        """Delete a file, if it exists."""
         self._request("DELETE", path, "DELETE")
 
     def new_token(self, renewer: str) -> str:
@@ -200,7 +200,7 @@ class WebHdfs:
 
     def _send_to(self, base: str, method: str, path: str, query: Mapping[str, str]) -> HttpResponse:
         url = f"{base}{quote(path, safe='/-._~')}?{urlencode(query, quote_via=quote)}"
-        # With several name nodes, the next one is tried instead.
+        # With several name nodes, the next node is tried instead.
         retries = self._retries if len(self._bases) == 1 else ONCE
         # Gateways return the bytes of the file directly.
         limit = None if query["op"] == "OPEN" else MAX_RESPONSE_BYTES
@@ -275,10 +275,6 @@ def _with_decomposed_path(location: str, path: str) -> str:
         return location
     encoded_path = quote(f"{redirect.removesuffix(normalized)}{path}", safe="/-._~")
     return urlunsplit(parts._replace(path=encoded_path))
-
-
-def _is_false(response: HttpResponse) -> bool:
-    return b'"boolean":false' in response.body.replace(b" ", b"")
 
 
 def _statuses(document: Any) -> list[HdfsStatus]:

@@ -8,13 +8,13 @@ import base64
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-import msgspec
+from msgspec.structs import replace
 
 from lumos.config.secret import MASK
 from lumos.http.retries import ONCE, RetryPolicy
@@ -56,7 +56,7 @@ def with_token(access: HdfsAccess, authority: str = "", ticket: Ticket | None = 
                 atexit.register(cancel_all)
             known = _request_token(access, authority, ticket or _ticket)
             _tokens[access, authority] = known
-    return msgspec.structs.replace(access, token=known.token, kerberos=False)
+    return replace(access, token=known.token, kerberos=False)
 
 
 def cancel_all() -> None:
@@ -78,11 +78,12 @@ def cancel_all() -> None:
 def _request_token(access: HdfsAccess, authority: str, ticket: Ticket) -> _DelegationToken:
     problem: StorageFault | None = None
     for base in access.bases(authority):
+        message = base64.b64encode(ticket(urlsplit(base).hostname or "")).decode()
         client = WebHdfs(
             (base,),
             http_client=storage_http_client(),
             retries=_RETRIES,
-            headers=_negotiate_header(ticket(urlsplit(base).hostname or "")),
+            headers={"Authorization": f"Negotiate {message}"},
         )
         try:
             token = client.new_token(access.user or os.environ.get("USER", "lumos"))
@@ -92,10 +93,6 @@ def _request_token(access: HdfsAccess, authority: str, ticket: Ticket) -> _Deleg
         return _DelegationToken(token, time.time(), base)
     assert problem is not None, "there is no name node"
     raise problem
-
-
-def _negotiate_header(message: bytes) -> Mapping[str, str]:
-    return {"Authorization": f"Negotiate {base64.b64encode(message).decode()}"}
 
 
 def _ticket(host: str) -> bytes:

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from itertools import islice
 from typing import ClassVar, Final, NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
 from lumos.http.retries import RetryPolicy
 from lumos.storage.errors import StorageFault, StorageMissing
@@ -68,7 +68,7 @@ class HdfsStorage(FileStorage):
             configured = self.access
             if configured.authority and not configured.contains(authority):
                 # A token is not sent to another file system.
-                configured = msgspec.structs.replace(configured, token="")
+                configured = replace(configured, token="")
             access = with_token(configured, authority)
             self._clients[authority] = WebHdfs(
                 access.bases(authority),

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, Protocol
 
 from obstore.exceptions import BaseError
 
-from lumos.http.client import CA_BUNDLE, HttpResponse
+from lumos.http.client import CA_BUNDLE, HttpClient, HttpResponse
 from lumos.http.retries import RetryPolicy
 from lumos.storage.errors import StorageFault, error_from_obstore
 from lumos.storage.http import StorageCircuitBreaker
+from lumos.storage.interface import StorageAccess
 
 if TYPE_CHECKING:
     from obstore import GetOptions, GetResult, PutResult
@@ -98,13 +99,22 @@ class BucketCredentials(Protocol):
 class ObjectBucket(ABC):
     """A bucket of an object store; thread-safe."""
 
-    _credentials: BucketCredentials
-
     # Whether the last bytes of an object can be read without knowing its size.
     supports_suffix_ranges: ClassVar[bool] = True
 
-    def __init__(self, name: str, retries: RetryPolicy) -> None:
+    def __init__(
+        self,
+        name: str,
+        access: StorageAccess,
+        credentials: BucketCredentials,
+        *,
+        http_client: HttpClient,
+        retries: RetryPolicy,
+    ) -> None:
         self.name = name
+        self._access = access
+        self._credentials = credentials
+        self._http = http_client
         self._retries = retries
         self._opened: ByteStore | None = None
         self._lock = threading.Lock()
@@ -165,7 +175,7 @@ class ObjectBucket(ABC):
             raise self._fault(problem) from None
 
     def delete(self, keys: list[str]) -> None:
-        """Delete objects; missing ones are ignored."""
+        """Delete objects; missing objects are ignored."""
         try:
             self._store().delete([_writable(key) for key in keys])
         except (BaseError, FileNotFoundError) as problem:

@@ -84,7 +84,7 @@ def _common_prefix(first: FirstKey, node: str, key: str) -> str:
 
 
 def stable_sample(bounds: set[str], limit: int) -> list[str]:
-    """Select at most `limit` bounds; if few bounds change, few of the selected ones change."""
+    """Select at most `limit` bounds; if few bounds change, the selection changes little."""
     shuffled = sorted(bounds, key=lambda bound: crc32(bound.encode()))
     return sorted(shuffled[:limit])
 

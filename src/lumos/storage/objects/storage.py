@@ -6,7 +6,10 @@ from contextlib import contextmanager
 from itertools import chain
 from typing import ClassVar, Final, Generic, TypeVar
 
+from lumos.http.client import CA_BUNDLE
+from lumos.http.retries import RetryPolicy
 from lumos.storage.errors import StorageFault
+from lumos.storage.http import storage_http_client
 from lumos.storage.interface import (
     FileStorage,
     KeyRange,
@@ -14,6 +17,7 @@ from lumos.storage.interface import (
     ListingItem,
     ListingProblem,
     ReadableFile,
+    StorageAccess,
     TableRoot,
 )
 from lumos.storage.objects.bucket import (
@@ -48,8 +52,13 @@ class ObjectStorage(FileStorage, Generic[AnyBucket]):
     scheme: ClassVar[str]
     # The name of the permission to list.
     list_permission: ClassVar[str]
+    # The environment variable that names a CA bundle.
+    ca_variable: ClassVar[str] = CA_BUNDLE
 
-    def __init__(self) -> None:
+    def __init__(self, access: StorageAccess, retries: RetryPolicy) -> None:
+        self.access = access
+        self._retries = retries
+        self._http = storage_http_client(self.ca_variable)
         self._buckets: dict[str, AnyBucket] = {}
 
     @abstractmethod

@@ -4,11 +4,10 @@ import os
 import re
 from collections.abc import Mapping
 from configparser import ConfigParser, Error
-from typing import Final, Self
+from typing import ClassVar, Final, Self
 
-import msgspec
+from msgspec.structs import replace
 
-from lumos.config.secret import MASK
 from lumos.config.sources import S3SourceSettings
 from lumos.storage.errors import NoCredentials
 from lumos.storage.interface import StorageAccess
@@ -16,11 +15,17 @@ from lumos.storage.s3.signing import amazon_domain
 
 _DEFAULT_REGION: Final = "us-east-1"
 _HOST_LABEL: Final = re.compile(r"[a-z0-9-]{3,63}", re.ASCII)
-_SECRET_FIELDS: Final = ("access_key_id", "secret_access_key", "session_token")
 
 
 class S3Access(StorageAccess, frozen=True, kw_only=True):
     """Endpoint, region and credentials of buckets; empty values come from the environment."""
+
+    # The id of a key is not secret, but is often confused with the secret key.
+    secret_fields: ClassVar[tuple[str, ...]] = (
+        "access_key_id",
+        "secret_access_key",
+        "session_token",
+    )
 
     endpoint_url: str = ""
     region: str = ""
@@ -47,15 +52,6 @@ class S3Access(StorageAccess, frozen=True, kw_only=True):
             path_style=source.path_style,
         )
 
-    def __repr__(self) -> str:
-        # The id of a key is not secret, but is often confused with the secret key.
-        fields = (
-            f"{name}={MASK if name in _SECRET_FIELDS else getattr(self, name)!r}"
-            for name in self.__struct_fields__
-            if getattr(self, name)
-        )
-        return f"{type(self).__name__}({', '.join(fields)})"
-
     def resolve(self, environment: Mapping[str, str] = os.environ) -> "S3Access":
         """The access completed with endpoint and region from environment and profiles."""
         profile = _profile(self.profile or environment.get("AWS_PROFILE") or "default", environment)
@@ -71,7 +67,7 @@ class S3Access(StorageAccess, frozen=True, kw_only=True):
             or environment.get("AWS_DEFAULT_REGION")
             or profile.get("region", "")
         )
-        return msgspec.structs.replace(self, endpoint_url=endpoint.rstrip("/"), region=region)
+        return replace(self, endpoint_url=endpoint.rstrip("/"), region=region)
 
     @property
     def is_aws(self) -> bool:

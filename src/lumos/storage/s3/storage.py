@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import quote, unquote_plus, urlsplit
@@ -11,10 +11,10 @@ from xml.etree import ElementTree
 
 from obstore.store import S3Store
 
-from lumos.http.client import MAX_RESPONSE_BYTES, HttpClient, HttpResponse
+from lumos.http.client import MAX_RESPONSE_BYTES, HttpResponse
 from lumos.http.retries import RetryPolicy
 from lumos.storage.errors import StorageFault, error_from_response
-from lumos.storage.http import STORAGE_RETRIES, storage_http_client
+from lumos.storage.http import STORAGE_RETRIES
 from lumos.storage.objects.bucket import (
     PAGE_SIZE,
     ObjectBucket,
@@ -41,24 +41,14 @@ _KEY_LIFETIME: Final = timedelta(minutes=10)
 class S3Bucket(ObjectBucket):
     """A bucket of S3."""
 
+    _access: S3Access
     _credentials: S3Credentials
+    _is_located = False
 
-    def __init__(
-        self,
-        name: str,
-        access: S3Access,
-        *,
-        credentials: S3Credentials,
-        http_client: HttpClient,
-        retries: RetryPolicy,
-    ) -> None:
-        super().__init__(name, retries)
-        self._access = access
-        self._credentials = credentials
-        self._http = http_client
-        # The actual region of the bucket, which may differ from the configured one.
-        self.region = access.region
-        self._is_located = False
+    @cached_property
+    def region(self) -> str:
+        """The configured region, until a response shows the actual region of the bucket."""
+        return self._access.region
 
     def page(
         self,
@@ -219,7 +209,8 @@ def _page(body: bytes) -> ObjectPage:
         ObjectEntry(
             decode(node.findtext(f"{namespace}Key", "")),
             int(node.findtext(f"{namespace}Size", "0")),
-            _microseconds(node.findtext(f"{namespace}LastModified", "")),
+            (datetime.fromisoformat(node.findtext(f"{namespace}LastModified", "")) - _EPOCH)
+            // timedelta(microseconds=1),
             plain_etag(node.findtext(f"{namespace}ETag", "")),
             node.findtext(f"{namespace}StorageClass", "").lower(),
         )
@@ -234,33 +225,19 @@ def _page(body: bytes) -> ObjectPage:
     return ObjectPage(entries, folders, token)
 
 
-def _microseconds(text: str) -> int:
-    return (datetime.fromisoformat(text) - _EPOCH) // timedelta(microseconds=1)
-
-
 class S3Storage(ObjectStorage[S3Bucket]):
     """Paths are `s3://bucket/key`, with keys not encoded."""
 
     scheme: ClassVar[str] = "s3"
     list_permission: ClassVar[str] = "s3:ListBucket"
+    ca_variable: ClassVar[str] = "AWS_CA_BUNDLE"
+    access: S3Access
 
-    def __init__(
-        self,
-        access: S3Access,
-        *,
-        retries: RetryPolicy = STORAGE_RETRIES,
-    ) -> None:
-        super().__init__()
-        self.access = access.resolve()
-        self._retries = retries
-        self._http = storage_http_client("AWS_CA_BUNDLE")
+    def __init__(self, access: S3Access, *, retries: RetryPolicy = STORAGE_RETRIES) -> None:
+        super().__init__(access.resolve(), retries)
         self._credentials = S3Credentials(self.access)
 
     def _new_bucket(self, name: str) -> S3Bucket:
         return S3Bucket(
-            name,
-            self.access,
-            credentials=self._credentials,
-            http_client=self._http,
-            retries=self._retries,
+            name, self.access, self._credentials, http_client=self._http, retries=self._retries
         )

@@ -1,6 +1,6 @@
 """Checkpoints: the state of a table at a version, in one file, in parts, or with sidecars."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, TypeVar
 from urllib.parse import unquote
 
@@ -82,7 +82,14 @@ def _read_files(folder: TableFolder, paths: list[str]) -> Iterator[tuple[str, by
 
 def _load(name: str, data: bytes, state: DeltaState, sidecars: list[str], *, files: bool) -> None:
     try:
-        actions = _lines(data) if name.endswith(".json") else _rows(data, files=files)
+        actions: Iterable[tuple[Action, int | None]] = (
+            (
+                (action, row_count_in(action.add.stats) if action.add else None)
+                for action in read_actions(data)
+            )
+            if name.endswith(".json")
+            else _rows(data, files=files)
+        )
         for action, rows in actions:
             if action.sidecar is not None:
                 sidecars.append(action.sidecar.path)
@@ -92,11 +99,6 @@ def _load(name: str, data: bytes, state: DeltaState, sidecars: list[str], *, fil
                 state.apply(action)
     except CorruptDeltaLog as problem:
         raise CorruptDeltaLog(f"'{name}': {problem}") from None
-
-
-def _lines(data: bytes) -> Iterator[tuple[Action, int | None]]:
-    for action in read_actions(data):
-        yield action, row_count_in(action.add.stats) if action.add else None
 
 
 def _rows(data: bytes, *, files: bool) -> Iterator[tuple[Action, int | None]]:

@@ -7,11 +7,12 @@ from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from lumos.formats.columns import with_distinct_names
 from lumos.formats.interface import Remark
 from lumos.formats.tables.delta.log import CorruptDeltaLog, DeltaMetadata, DeltaProtocol
-from lumos.formats.tables.delta.state import DeltaMemory, LiveTotals, files_in_buckets, totals
+from lumos.formats.tables.delta.state import DeltaMemory, files_in_buckets, totals
 from lumos.formats.tables.interface import (
     LiveFile,
     TableFacts,
@@ -32,18 +33,9 @@ _COLUMN_MAPPING_READER: Final = 2
 
 # Supported features that change how a table is read.
 _SUPPORTED: Final = frozenset(
-    {
-        "columnMapping",
-        "deletionVectors",
-        "geospatial",
-        "timestampNtz",
-        "typeWidening",
-        "v2Checkpoint",
-        "vacuumProtocolCheck",
-        "variantShredding",
-        "variantType",
-    }
-)
+    ("columnMapping", "deletionVectors", "geospatial", "timestampNtz", "typeWidening",
+     "v2Checkpoint", "vacuumProtocolCheck", "variantShredding", "variantType")
+)  # fmt: skip
 # Only a catalog knows which commits are valid and where they are stored.
 _CATALOG_FEATURES: Final = frozenset({"catalogManaged", "catalogOwned", "coordinatedCommits"})
 _PREVIEW: Final = "-preview"
@@ -73,10 +65,6 @@ def table_features(protocol: DeltaProtocol, settings: dict[str, str]) -> tuple[T
     if protocol.min_writer_version > _FEATURE_LIST_WRITER_VERSION:
         found.append(TableFeature(f"writer version {protocol.min_writer_version}", read=True))
     return tuple(found)
-
-
-def _is_read(name: str) -> bool:
-    return _without_preview(name) in _SUPPORTED
 
 
 def _without_preview(name: str) -> str:
@@ -138,8 +126,8 @@ def _field(
     for path, nested_properties in properties.items():
         if path != own and path.startswith((f"{own}.", f"{own}[", f"{own}{{")):
             nested = nested_fields.get(path) or NestedField(path=path)
-            nested_fields[path] = msgspec.structs.replace(nested, properties=nested_properties)
-    return msgspec.structs.replace(
+            nested_fields[path] = replace(nested, properties=nested_properties)
+    return replace(
         field,
         partition=field.name in partitions,
         properties=properties.get(own, {}),
@@ -192,6 +180,8 @@ def table_facts(memory: DeltaMemory, remarks: Iterable[Remark]) -> TableFacts:
     schema = delta_schema(metadata)
     features = table_features(memory.protocol, metadata.settings)
     live = totals(memory.live)
+    identity = repr((metadata.id, memory.version, memory.at, live.files, live.size))
+    content = hashlib.blake2b(identity.encode("utf-8", "surrogatepass"), digest_size=16)
     return TableFacts(
         kind="delta",
         version=str(memory.version),
@@ -209,7 +199,7 @@ def table_facts(memory: DeltaMemory, remarks: Iterable[Remark]) -> TableFacts:
         features=features,
         remarks=(*remarks, *remarks_on_features(features), *_remarks_on_history(memory)),
         claims=live.outside,
-        content=_content(memory, live),
+        content=content.hexdigest(),
     )
 
 
@@ -295,13 +285,6 @@ def _time(microseconds: int) -> datetime:
         return _EPOCH + timedelta(microseconds=microseconds)
     except OverflowError:
         return _EPOCH
-
-
-def _content(memory: DeltaMemory, live: LiveTotals) -> str:
-    digest = hashlib.blake2b(digest_size=16)
-    identity = (memory.metadata.id, memory.version, memory.at, live.files, live.size)
-    digest.update(repr(identity).encode("utf-8", "surrogatepass"))
-    return digest.hexdigest()
 
 
 def live_files(memory: DeltaMemory) -> Iterator[LiveFile]:

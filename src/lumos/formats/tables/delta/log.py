@@ -44,7 +44,7 @@ class Add(_Part, frozen=True):
     deletion_vector: DeletionVector | None = None
     # In milliseconds since 1970; of any type, since a wrong value must not make a table unreadable.
     modification_time: Any = None
-    # False for a file that only rearranges rows of others.
+    # False for a file that only contains rearranged rows of other files.
     data_change: Any = None
 
 

@@ -15,6 +15,7 @@ from typing import Final
 from urllib.parse import unquote
 
 import msgspec
+from msgspec.structs import replace
 
 from lumos.formats.tables.delta.log import (
     Action,
@@ -27,7 +28,7 @@ from lumos.formats.tables.delta.log import (
     DeltaProtocol,
     row_count_in,
 )
-from lumos.formats.tables.interface import RowDeletes, TableFolder
+from lumos.formats.tables.interface import RowDeletes, TableFolder, folder_without_partitions
 
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/|/")
 _FILE_SCHEME: Final = re.compile(r"file:/+")
@@ -45,7 +46,9 @@ def resolve_path(path: str, folder: TableFolder) -> str:
         if not unquoted.startswith("../"):
             return unquoted
         # Outside of the table, like any other URI.
-        unquoted = _join_paths(folder.root, unquoted)
+        scheme, separator, location = folder.root.rpartition("://")
+        joined = posixpath.normpath(posixpath.join(location, unquoted))
+        unquoted = f"{scheme}{separator}{joined}"
     if unquoted.startswith("file:"):
         unquoted = _FILE_SCHEME.sub("/", unquoted, count=1)
     return folder.inside(unquoted, folder.root) or unquoted
@@ -55,18 +58,11 @@ def _is_uri(path: str) -> bool:
     return _URI.match(path) is not None
 
 
-def _join_paths(root: str, path: str) -> str:
-    scheme, separator, location = root.rpartition("://")
-    return f"{scheme}{separator}{posixpath.normpath(posixpath.join(location, path))}"
-
-
 def folder_outside(path: str) -> str | None:
     """The folder of a file outside of the table, without partition folders, or None."""
     if not _is_uri(path):
         return None
-    folder = path.rpartition("/")[0]
-    while "=" in folder.rpartition("/")[2]:
-        folder = folder.rpartition("/")[0]
+    folder = folder_without_partitions(path)
     is_deep = folder.count("/") >= (1 if path.startswith("/") else _MIN_SLASHES)
     # A file at the top of a bucket does not make the bucket part of the table.
     return folder if is_deep else path
@@ -161,7 +157,7 @@ class DeltaFile(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 def _added(add: Add) -> int:
-    """When the rows of a file came into the table; 0 if it was rewritten since."""
+    """The time at which the rows of a file were added; 0 if the file was rewritten since."""
     time = add.modification_time
     is_rewritten = add.data_change is False or add.deletion_vector is not None
     if is_rewritten or not isinstance(time, int | float):
@@ -224,19 +220,14 @@ class DeltaFiles:
 
     def _apply_changes(self, number: int) -> FileBucket:
         live = {each.key: each for each in _files_decoder.decode(self._buckets[number].packed)}
-        for change in _changes_decoder.decode(
-            _array_header(self._change_counts[number]) + self._changes[number]
-        ):
+        # The header of an array in msgpack.
+        header = b"\xdd" + self._change_counts[number].to_bytes(4, "big")
+        for change in _changes_decoder.decode(header + self._changes[number]):
             if isinstance(change, str):
                 live.pop(change, None)
             else:
                 live[change.key] = change
         return _bucket(list(live.values()))
-
-
-def _array_header(length: int) -> bytes:
-    """The header of an array in msgpack."""
-    return b"\xdd" + length.to_bytes(4, "big")
 
 
 def _bucket(files: list[DeltaFile]) -> FileBucket:
@@ -433,7 +424,7 @@ class DeltaState:
         for live in files_in_buckets(files.buckets()):
             partition = known[live.partition]
             number = self.partitions.setdefault(partition, len(self.partitions))
-            self.live.put(msgspec.structs.replace(live, partition=number))
+            self.live.put(replace(live, partition=number))
 
 
 def committed_schema(
@@ -482,13 +473,12 @@ def only_changes(schemas: list[CommittedSchema]) -> list[CommittedSchema]:
     return changes
 
 
-_memory_encoder: Final[Callable[[object], bytes]] = msgspec.msgpack.Encoder().encode
 _decoder: Final = msgspec.msgpack.Decoder(DeltaMemory)
 
 
 def encode_memory(memory: DeltaMemory) -> bytes:
     """Encode a memory."""
-    return _memory_encoder(memory)
+    return _encode(memory)
 
 
 def decode_memory(memory: bytes | None) -> DeltaMemory | None:

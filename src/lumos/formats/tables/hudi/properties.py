@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from lumos.formats.columns import with_distinct_names
 from lumos.formats.interface import UnreadableFile
@@ -194,14 +195,12 @@ def _lines(text: str) -> list[str]:
 
 
 def _unescape(text: str) -> str:
-    return _ESCAPE.sub(_unescape_match, text) if "\\" in text else text
-
-
-def _unescape_match(match: re.Match[str]) -> str:
-    escaped = match[1]
-    if len(escaped) == 5:
-        return chr(int(escaped[1:], 16))
-    return _LETTERS.get(escaped, escaped)
+    return _ESCAPE.sub(
+        lambda match: (
+            chr(int(match[1][1:], 16)) if len(match[1]) == 5 else _LETTERS.get(match[1], match[1])
+        ),
+        text,
+    )
 
 
 def _saved_at(text: str) -> datetime | None:
@@ -237,7 +236,7 @@ def hudi_schema(avro: str, numbered: str | None, properties: HudiProperties) -> 
     plain = _schema_without_meta(avro, numbered)
     key, partitions = frozenset(properties.key), properties.plain_partition_columns
     fields = [
-        msgspec.structs.replace(field, key=field.name in key, partition=field.name in partitions)
+        replace(field, key=field.name in key, partition=field.name in partitions)
         for field in plain.fields
     ]
     if properties.drops_partition_columns:
@@ -269,11 +268,11 @@ def _without_null_defaults(field: Field) -> Field:
     """The field without `default: null`, which Hudi adds in some writes only."""
     nested = []
     for each in field.nested:
-        plain = msgspec.structs.replace(each, default=None) if each.default == "null" else each
+        plain = replace(each, default=None) if each.default == "null" else each
         if plain != NestedField(path=each.path):
             nested.append(plain)
     default = None if field.default == "null" else field.default
-    return msgspec.structs.replace(field, default=default, nested=tuple(nested))
+    return replace(field, default=default, nested=tuple(nested))
 
 
 def _add_field_ids(avro: Any, numbered: Any) -> None:

@@ -11,6 +11,7 @@ from typing import ClassVar, Final, NamedTuple, TypeAlias
 from urllib.parse import unquote
 
 import msgspec
+from msgspec.structs import replace
 
 from lumos.formats.interface import Remark, UnreadableFile
 from lumos.formats.tables.hudi.properties import (
@@ -304,7 +305,7 @@ class _TableRead:
         for write in known.writes:
             # Later writes that are missing from the timeline were rolled back.
             if write.begun < timeline.first:
-                archived = msgspec.structs.replace(write, stamp=None)
+                archived = replace(write, stamp=None)
                 self.written[write.begun] = archived
         self._earlier: Final = {write.begun: write for write in known.writes}
         self.remarks: list[Remark] = []
@@ -437,7 +438,7 @@ class _TableRead:
         declaring = [write for write in with_schema if write.declares_schema]
         last: Schema | None = None
         index: int | None = None
-        # The schema of a table service is only used if there is no other.
+        # The schema of a table service is only used if no write has a schema.
         for write in declaring or with_schema[-1:]:
             assert write.schema is not None
             if write.schema == index:

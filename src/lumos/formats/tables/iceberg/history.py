@@ -8,6 +8,7 @@ the current file still lists them.
 from bisect import bisect_left
 
 import msgspec
+from msgspec.structs import replace
 
 from lumos.formats.interface import UnreadableFile
 from lumos.formats.tables.iceberg.metadata import (
@@ -111,7 +112,7 @@ class IcebergHistory:
             if not changes:
                 changes.append(_Change(evidence, exact=evidence.is_first))
             elif evidence.schema != changes[-1].evidence.schema:
-                evidence = msgspec.structs.replace(evidence, at=latest)
+                evidence = replace(evidence, at=latest)
                 changes.append(_Change(evidence, exact=in_order))
         return changes
 
@@ -231,9 +232,7 @@ class IcebergHistory:
                 if isinstance(change.evidence.schema, int) and change.evidence.schema > id
             )
             position = next(later, len(changes) - 1)
-            evidence = msgspec.structs.replace(
-                changes[position].evidence, schema=id, wrote_snapshot=False
-            )
+            evidence = replace(changes[position].evidence, schema=id, wrote_snapshot=False)
             changes.insert(position, _Change(evidence, exact=False))
 
     def _to_schema_version(

@@ -20,7 +20,12 @@ from lumos.formats.tables.iceberg.metadata import (
     broken_table,
 )
 from lumos.formats.tables.iceberg.schema import partition_text
-from lumos.formats.tables.interface import LiveFile, RowDeletes, TableFolder
+from lumos.formats.tables.interface import (
+    LiveFile,
+    RowDeletes,
+    TableFolder,
+    folder_without_partitions,
+)
 from lumos.formats.tables.parquet_rows import FAULTS, ParquetRows
 from lumos.formats.varints import MalformedData
 from lumos.model.conversions.json_values import number_at, objects_at
@@ -275,7 +280,7 @@ class ManifestReader:
         file = entry.data_file
         relative = self._relative_path(file.file_path)
         if relative is None:
-            outside.add(_folder_of(file.file_path))
+            outside.add(folder_without_partitions(file.file_path))
         elif ".." in relative.split("/"):
             raise MalformedData("A path leads out of the table.")
         sequence = entry.sequence_number
@@ -336,14 +341,6 @@ def _is_same(known_content: ManifestContent | None, manifest: IcebergManifest) -
         and known_content.length == manifest.manifest_length
         and known_content.deletes == manifest.holds_deletes
     )
-
-
-def _folder_of(uri: str) -> str:
-    """The folder of a file, without partition folders."""
-    folder = uri.rpartition("/")[0]
-    while "=" in folder.rpartition("/")[2]:
-        folder = folder.rpartition("/")[0]
-    return folder
 
 
 class _AvroManifest(AvroContainer):

@@ -19,7 +19,6 @@ from lumos.formats.tables.iceberg.manifests import (
 from lumos.formats.tables.iceberg.metadata import (
     METADATA_FOLDER,
     NO_SNAPSHOT,
-    CurrentMetadata,
     IcebergMetadata,
     IcebergSnapshot,
     current_metadata,
@@ -106,7 +105,7 @@ def _with_parents(location: str) -> Iterator[str]:
 
 
 def is_below(location: str, other: str) -> bool:
-    """Whether a location equals the other one or is inside it."""
+    """Whether a location is the same as another location, or inside of it."""
     return f"{_without_scheme(location)}/".startswith(f"{_without_scheme(other)}/")
 
 
@@ -234,6 +233,8 @@ class IcebergReader(TableReader):
         schema_versions = history.schema_versions(identity_columns(spec), max_commits=max_commits)
         found = table_features(metadata, schema, counts)
         properties, description = table_properties(metadata, schema, counts)
+        identity = (metadata.table_uuid, None if snapshot is None else snapshot.snapshot_id)
+        content = hashlib.blake2b(repr(identity).encode(), digest_size=16)
         facts = TableFacts(
             kind=self.kind,
             version=NO_SNAPSHOT if snapshot is None else str(snapshot.snapshot_id),
@@ -253,7 +254,7 @@ class IcebergReader(TableReader):
             remarks=(*current.remarks, *remarks, *remarks_on_features(found)),
             claims=claimed_paths(parts, metadata, folder.root),
             elsewhere=location_elsewhere(folder, metadata),
-            content=_content(current, snapshot),
+            content=content.hexdigest(),
         )
         times = _times(metadata, usable_memory.times)
         new_memory = _Memory(_LAYOUT, location, tuple(parts), history.opened, current.name, times)
@@ -337,8 +338,3 @@ def _current_since(metadata: IcebergMetadata, snapshot: IcebergSnapshot | None) 
         if last.snapshot_id == snapshot.snapshot_id:
             return last.timestamp_ms
     return snapshot.timestamp_ms
-
-
-def _content(current: CurrentMetadata, snapshot: IcebergSnapshot | None) -> str:
-    identity = (current.metadata.table_uuid, None if snapshot is None else snapshot.snapshot_id)
-    return hashlib.blake2b(repr(identity).encode(), digest_size=16).hexdigest()

@@ -10,9 +10,10 @@ import re
 import uuid
 from collections.abc import Callable, Collection, Iterable
 from datetime import UTC, date, datetime, time, timedelta
+from functools import partial
 from typing import Any, Final, NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
 from lumos.formats.columns import with_distinct_names
 from lumos.formats.tables.iceberg.metadata import TransformField, TransformSpec, broken_table
@@ -102,7 +103,7 @@ def iceberg_schema(document: dict[str, Any], partitioned_by: Collection[int] = (
     for field_json in objects_at(document, "fields"):
         column = reader.column(field_json)
         columns.append(
-            msgspec.structs.replace(
+            replace(
                 column,
                 key=column.field_id in key_ids,
                 partition=column.field_id in partitioned_by,
@@ -142,7 +143,7 @@ class _SchemaReader:
         if initial is None:
             return field
         properties = {INITIAL_DEFAULT: default_text(initial) or ""}
-        return msgspec.structs.replace(field, properties=properties)
+        return replace(field, properties=properties)
 
     def _note(self, field_json: dict[str, Any], type_path: TypePath) -> None:
         id = number_at(field_json, "id")
@@ -317,20 +318,8 @@ def _attribute(type: object, name: str) -> Any:
     return type.get(name) if isinstance(type, dict) else None
 
 
-def _year(value: int, _: object) -> str:
-    return f"{1970 + value:04}"
-
-
-def _month(value: int, _: object) -> str:
-    return f"{1970 + value // 12:04}-{value % 12 + 1:02}"
-
-
 def _day(value: int, _: object) -> str:
     return (date(1970, 1, 1) + timedelta(days=value)).isoformat()
-
-
-def _hour(value: int, _: object) -> str:
-    return (_EPOCH + timedelta(hours=value)).strftime("%Y-%m-%d-%H")
 
 
 def _timestamp(value: int, type: object, per_second: int = 1_000_000) -> str:
@@ -341,24 +330,12 @@ def _timestamp(value: int, type: object, per_second: int = 1_000_000) -> str:
     return text + ("+00:00" if _attribute(type, "adjust-to-utc") is True else "")
 
 
-def _nanoseconds(value: int, type: object) -> str:
-    return _timestamp(value, type, 1_000_000_000)
-
-
-def _time(value: int, _: object) -> str:
-    return (_EPOCH + timedelta(microseconds=value)).time().isoformat()
-
-
 def _decimal(value: bytes, type: object) -> str:
     sign, digits, _ = decimal.Decimal(int.from_bytes(value, "big", signed=True)).as_tuple()
     # Arithmetic would round to the precision of the decimal context.
     return format(
         decimal.Decimal((sign, digits, -min(int(_attribute(type, "scale") or 0), 1000))), "f"
     )
-
-
-def _uuid(value: bytes, _: object) -> str:
-    return str(uuid.UUID(bytes=value)) if isinstance(value, bytes) else str(value)
 
 
 def _plain(value: Any, _: object) -> str:
@@ -373,17 +350,17 @@ def _plain(value: Any, _: object) -> str:
 
 
 _RENDER_BY_TRANSFORM: Final[dict[str, Callable[[Any, object], str]]] = {
-    "year": _year,
-    "month": _month,
+    "year": lambda value, _: f"{1970 + value:04}",
+    "month": lambda value, _: f"{1970 + value // 12:04}-{value % 12 + 1:02}",
     "day": _day,
-    "hour": _hour,
+    "hour": lambda value, _: (_EPOCH + timedelta(hours=value)).strftime("%Y-%m-%d-%H"),
 }
 _RENDER_BY_LOGICAL_TYPE: Final[dict[str, Callable[[Any, object], str]]] = {
     "date": _day,
-    "time-micros": _time,
+    "time-micros": lambda value, _: (_EPOCH + timedelta(microseconds=value)).time().isoformat(),
     "timestamp-micros": _timestamp,
-    "timestamp-nanos": _nanoseconds,
+    "timestamp-nanos": partial(_timestamp, per_second=1_000_000_000),
     "local-timestamp-micros": _timestamp,
     "decimal": _decimal,
-    "uuid": _uuid,
+    "uuid": lambda value, _: str(uuid.UUID(bytes=value) if isinstance(value, bytes) else value),
 }
