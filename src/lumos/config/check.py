@@ -32,6 +32,11 @@ _EVENT_LIBRARIES: Final = {
     "s3": ("botocore", "s3"),
     "postgres": ("psycopg", "postgres"),
 }
+# What events are sent to a subscriber with, by its type, and the extra.
+_SUBSCRIBER_LIBRARIES: Final = {
+    "kafka": ("confluent_kafka", "kafka"),
+    "redis": ("redis", "redis"),
+}
 _NEEDS_ADDRESS: Final = ("atlas", "openmetadata")
 
 
@@ -208,6 +213,13 @@ def _state(settings: Settings) -> Iterator[Note]:
     if is_address and scheme not in STORE_OF_SCHEME:
         text = (
             f"The state cannot be kept at {scheme}://, only in local folders and at "
+    for name, subscriber in configured.subscribers.items():
+        library, extra = _SUBSCRIBER_LIBRARIES.get(subscriber.type, (None, ""))
+        if library is not None and find_spec(library) is None:
+            text = (
+                f"Events are kept but not sent: that needs {library}, pip install 'lumos[{extra}]'"
+            )
+            yield _note(settings, "warning", f"notifications.subscribers.{name}", text)
             f"{SUPPORTED_SCHEMES}; lumos ingest will fail."
         )
         yield _note(settings, "warning", "state_uri", text)

@@ -120,7 +120,7 @@ class SourceWatcher:
                 )
                 for each in reopened
             ]
-            if self._settings.notifications.channels:
+            if self._settings.notifications.destinations:
                 polled.append(PolledSource("messages", _SENDING_INTERVAL, self._send))
             self._start_spark(watched, stop)
             counts = poll(

@@ -23,6 +23,7 @@ from sqlalchemy import (
 )
 
 from lumos.model.notification import (
+    SUBSCRIBER_PREFIX,
     Alert,
     Notification,
     NotificationState,
@@ -164,14 +165,16 @@ class NotificationOutbox:
         return None if row is None else ReminderRun(**row._mapping)
 
     def alerts(self, event_ids: Iterable[str]) -> Mapping[str, Alert]:
-        """The state of the notifications about the given events, by event."""
+        """The state of the notifications of people about the given events, by event."""
         found: dict[str, list[Any]] = {}
         remaining = iter(event_ids)
         columns = (table.c.event_id, table.c.channel, table.c.state, table.c.sent_at)
         with self._database.reading() as connection:
             while batch := list(islice(remaining, _PAGE_SIZE)):
-                statement = select(*columns).where(table.c.event_id.in_(batch)).order_by(table.c.id)
-                for row in connection.execute(statement):
+                statement = select(*columns).where(
+                    table.c.event_id.in_(batch), ~table.c.channel.startswith(SUBSCRIBER_PREFIX)
+                )
+                for row in connection.execute(statement.order_by(table.c.id)):
                     found.setdefault(row.event_id, []).append(row)
         return {event_id: _alert(rows) for event_id, rows in found.items()}
 
