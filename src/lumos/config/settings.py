@@ -275,6 +275,9 @@ _ENVIRONMENTS: Final = {"PRODUCTION": "PROD", "DEVELOPMENT": "DEV"}
 _DEFAULT_PATHS: Final = {"sqlite": ".lumos/lumos.db", "file": "lumos_snapshots"}
 
 
+_MAX_PORT: Final = 65_535
+
+
 class StorageEventType(enum.StrEnum):
     """The type of a storage event; accepts S3 spellings such as `s3:ObjectRemoved:*`."""
 
@@ -287,6 +290,35 @@ class StorageEventType(enum.StrEnum):
         if family in ("ObjectDeleted", "ObjectRemoved", "LifecycleExpiration"):
             return cls.DELETED
         return cls.CREATED if family == "ObjectCreated" else None
+
+
+class EventWebhook(Section, frozen=True, kw_only=True):
+    """An endpoint of the watcher, to which MinIO sends the events of buckets."""
+
+    shorthand: ClassVar[str | None] = "listen"
+
+    listen: Annotated[
+        str, Meta(pattern=r"^[^:\s/]+:\d{1,5}$", description="a host and port: 127.0.0.1:8870")
+    ]
+    token: Secret | None = None
+    # Messages that were not processed yet; a folder on this machine.
+    folder: Location | None = None
+
+    def __post_init__(self) -> None:
+        host, port = self.address
+        if port > _MAX_PORT:
+            raise MisuseError(f"{port} is not a port. Use one from 0 to {_MAX_PORT}.")
+        if self.token is None and host != "localhost" and not host.startswith("127."):
+            raise MisuseError(
+                f"Anybody who reaches {self.listen} could send events. Set 'token', or listen on "
+                "127.0.0.1."
+            )
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """The host and the port."""
+        host, _, port = self.listen.rpartition(":")
+        return host, int(port)
 
 
 class WatchedSource(Section, frozen=True, kw_only=True):
@@ -302,6 +334,11 @@ class WatchedSource(Section, frozen=True, kw_only=True):
     reconciliation_interval: Seconds = 86_400
     event_types: tuple[StorageEventType, ...] = tuple(StorageEventType)
     sqs_queue: str | None = None
+    event_webhook: EventWebhook | None = None
+    # Azure: the name or the URL of a queue that receives the events of Event Grid.
+    storage_queue: str | None = None
+    # Google Cloud: projects/PROJECT/subscriptions/NAME, or the name if the source has a project.
+    pubsub_subscription: str | None = None
     watch_tables: Annotated[
         bool | tuple[str, ...], Meta(description="true, false or a list of tables")
     ] = True
