@@ -265,6 +265,21 @@ def mysql_database(mariadb: str) -> "Iterator[MysqlDatabase]":
     server.run(f"DROP DATABASE {name}")
 
 
+@pytest.fixture(scope="session")
+def redis_url() -> Iterator[str]:
+    """The URL of a throw-away Redis server."""
+    pytest.importorskip("redis", reason="redis-py is not installed: pip install 'lumos[redis]'")
+    script = Path(__file__).parents[1] / "scripts" / "redis"
+    folder = Path(tempfile.mkdtemp(prefix="lumos-redis-"))
+    command = [script, "start", folder]
+    started = subprocess.run(command, capture_output=True, text=True, check=False)
+    if started.returncode != 0:
+        pytest.skip(f"No Redis here: {started.stderr.strip()}")
+    yield started.stdout.strip()
+    subprocess.run([script, "stop", folder], check=True)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
 @pytest.fixture(params=["sqlite", "postgres"])
 def stored(request: pytest.FixtureRequest, workplace: Path) -> dict[str, object]:
     """The settings of an empty store of each kind."""

@@ -43,11 +43,35 @@ class HdfsServer(RecordingServer):
         self.tokens: list[str] = []
         self._ids: dict[str, int] = {}
         self._numbers = count(16_386)
+        self.times: dict[str, int] = {}
+        self._times = count(_MODIFIED + 1)
 
     def put(self, path: str, data: bytes) -> None:
         """A file, in place of the one that was there."""
+        folders = self._new_folders(path)
         self.files[path] = data
         self._ids[path] = next(self._numbers)
+        self._touch(path, *folders)
+
+    def remove(self, path: str) -> None:
+        """Remove a file, and the folders that have no other."""
+        del self.files[path]
+        self._touch(path, *self._new_folders(path))
+
+    def _new_folders(self, path: str) -> list[str]:
+        """The folders above a path that no file lies in."""
+        folders = []
+        folder = path.rpartition("/")[0]
+        while folder and not any(each.startswith(f"{folder}/") for each in self.files):
+            folders.append(folder)
+            folder = folder.rpartition("/")[0]
+        return folders
+
+    def _touch(self, *paths: str) -> None:
+        """Set the times of the folders around what was created or removed."""
+        now = next(self._times)
+        for path in paths:
+            self.times[path.rpartition("/")[0] or "/"] = now
 
     def respond(self, request: Request) -> Response:
         op = request.query.get("op", "")
@@ -113,7 +137,8 @@ class HdfsServer(RecordingServer):
         return _json({"DirectoryListing": listing})
 
     def _status(self, path: str) -> dict[str, object] | None:
-        facts = {"pathSuffix": "", "modificationTime": _MODIFIED, "owner": "hdfs"}
+        modified = self.times.get(path, _MODIFIED)
+        facts = {"pathSuffix": "", "modificationTime": modified, "owner": "hdfs"}
         if path in self.files:
             number = self._ids.setdefault(path, next(self._numbers))
             return {**facts, "type": "FILE", "length": len(self.files[path]), "fileId": number}
@@ -123,8 +148,7 @@ class HdfsServer(RecordingServer):
         return None
 
     def _child(self, folder: str, name: str) -> dict[str, object]:
-        is_file = f"{folder}{name}" in self.files
-        facts = self._status(f"{folder}{name}" if is_file else "/") or {}
+        facts = self._status(f"{folder}{name}") or {}
         return {**facts, "pathSuffix": name}
 
     def _elsewhere(self, request: Request, path: str) -> Response:

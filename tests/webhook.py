@@ -13,6 +13,7 @@ class Webhook:
 
     def __init__(self) -> None:
         self.received: list[dict[str, Any]] = []
+        self.requests: list[tuple[dict[str, str], bytes]] = []
         self.paths: list[str] = []
         self.refuses: Callable[[str], bool] = lambda _path: False
         self.refused = 0
@@ -24,19 +25,24 @@ class Webhook:
         """The address as apprise takes it."""
         return f"json://127.0.0.1:{self._port}/{path}"
 
+    def url(self, path: str = "hook") -> str:
+        """The address as HTTP clients take it."""
+        return f"http://127.0.0.1:{self._port}/{path}"
+
     def wait_for(self, count: int, *, seconds: float = 60) -> list[dict[str, Any]]:
         """The messages, as soon as there are that many."""
         with self._arrived:
             self._arrived.wait_for(lambda: len(self.received) >= count, timeout=seconds)
             return list(self.received)
 
-    def _take(self, path: str, body: bytes) -> int:
+    def _take(self, path: str, headers: dict[str, str], body: bytes) -> int:
         with self._arrived:
             status = 403 if self.refuses(path) else self.status
             if status >= 300:
                 self.refused += 1
             else:
                 self.received.append(json.loads(body))
+                self.requests.append((headers, body))
                 self.paths.append(path)
             self._arrived.notify_all()
             return status
@@ -50,7 +56,8 @@ def webhook() -> Iterator[Webhook]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            self.send_response(hook._take(self.path, body))
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            self.send_response(hook._take(self.path, headers, body))
             self.end_headers()
 
         def log_message(self, *_words: object) -> None:

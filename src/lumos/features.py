@@ -345,6 +345,7 @@ class Features:
         return NotificationSender(
             self.settings.notifications if is_on else Notifications(),
             lambda: Store(self._store.database).notification_outbox,
+            lambda: Store(self._store.database).change_log,
             lambda owner: self._reminders.email_of(owner),
         )
 
@@ -460,13 +461,19 @@ class Features:
         if self.settings.switches.is_on("lineage"):
             yield BlastRadiusTracker()
         yield self._handlers
-        if self.settings.notifications.changes and self.settings.switches.is_on("notifications"):
+        configured = self.settings.notifications
+        is_on = self.settings.switches.is_on("notifications")
+        if is_on and (configured.changes or configured.subscribers):
             from lumos.notifications.messages import Notifier
 
-            yield Notifier(self.settings.notifications.changes, self._send_notifications)
+            yield Notifier(
+                configured.changes,
+                self._send_notifications,
+                configured.subscriber_channels,
+            )
 
     def _send_due_notifications(self) -> None:
-        if self.settings.notifications.channels:
+        if self.settings.notifications.destinations:
             self._send_notifications()
 
     def _send_notifications(self) -> None:

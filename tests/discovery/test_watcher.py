@@ -16,7 +16,7 @@ from lumos import Lumos
 from lumos.config.settings import ChangeDetection, Settings, WatchedSource
 from lumos.config.sources import (
     FileSourceSettings,
-    HdfsSourceSettings,
+    MongodbSourceSettings,
     PostgresSourceSettings,
     SnowflakeSourceSettings,
 )
@@ -99,9 +99,9 @@ def test_what_was_scanned_is_counted() -> None:
 
 
 def test_a_source_without_events_is_polled_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
-    wanted = WatchedSource(source=HdfsSourceSettings(paths=("/lake",)), watch_mode="hybrid")
+    wanted = WatchedSource(source=MongodbSourceSettings(host="mongo"), watch_mode="hybrid")
     assert list(create_event_sources([wanted])) == []
-    assert "hdfs is polled every 300 s: there are no events" in caplog.text
+    assert "mongodb is polled every 300 s: there are no events" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,5 @@
-"""Registries in each database, a clock that tests set, and servers to be had."""
+"""Registries in each database, and a clock that tests set."""
 
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -57,21 +54,6 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Databas
 @pytest.fixture
 def registry(database: Database, clock: SetClock) -> JobRegistry:
     return JobRegistry(database, clock)
-
-
-@pytest.fixture(scope="session")
-def redis_url() -> Iterator[str]:
-    """The URL of a throw-away Redis server."""
-    pytest.importorskip("redis", reason="redis-py is not installed: pip install 'lumos[redis]'")
-    script = Path(__file__).parents[2] / "scripts" / "redis"
-    folder = Path(tempfile.mkdtemp(prefix="lumos-redis-"))
-    command = [script, "start", folder]
-    started = subprocess.run(command, capture_output=True, text=True, check=False)
-    if started.returncode != 0:
-        pytest.skip(f"No Redis here: {started.stderr.strip()}")
-    yield started.stdout.strip()
-    subprocess.run([script, "stop", folder], check=True)
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def request(**facts: object) -> JobRequest:

@@ -9,7 +9,7 @@ import pytest
 from lumos.config import Secret
 from lumos.errors import MissingDependency
 from lumos.model.notification import Notification
-from lumos.notifications.delivery import AppriseChannel
+from lumos.notifications.channels import AppriseChannel
 from webhook import webhook
 
 HUSH = "hush-hush-token"

@@ -26,8 +26,21 @@ _SECONDS_TO_START = 120
 @contextmanager
 def azurite() -> Iterator[str]:
     """The address of its blobs; skips the test, saying why, where it cannot be had."""
-    program = _program()
-    command = ["node", program, "--blobHost", "127.0.0.1", "--blobPort", "0", "--loose",
+    with _serving("blob") as address:
+        yield address
+
+
+@contextmanager
+def azurite_queues() -> Iterator[str]:
+    """The address of its queues."""
+    with _serving("queue") as address:
+        yield address
+
+
+@contextmanager
+def _serving(service: str) -> Iterator[str]:
+    program = _package() / "dist" / "src" / service / "main.js"
+    command = ["node", program, f"--{service}Host", "127.0.0.1", f"--{service}Port", "0", "--loose",
                "--skipApiVersionCheck", "--inMemoryPersistence", "--disableTelemetry"]  # fmt: skip
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -40,7 +53,7 @@ def azurite() -> Iterator[str]:
             process.wait(timeout=30)
 
 
-def _program() -> Path:
+def _package() -> Path:
     for tool in ("node", "npm"):
         if shutil.which(tool) is None:
             pytest.skip(f"There is no {tool} here.")
@@ -49,7 +62,7 @@ def _program() -> Path:
         _fetch()
     version = json.loads((package / "package.json").read_text())["version"]
     assert version == VERSION, f"{_FOLDER} holds another version: {version}"
-    return package / "dist" / "src" / "blob" / "main.js"
+    return package
 
 
 def _fetch() -> None:

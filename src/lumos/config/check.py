@@ -27,10 +27,26 @@ _LIBRARIES: Final = {
     "openmetadata": ("httpx", "openmetadata"),
 }
 # The library that receives the events of a source, by source type, and the extra that installs it.
-_EVENT_LIBRARIES: Final = {
+_EVENT_LIBRARIES: Final[dict[str, tuple[str, str]]] = {
+    "azure": ("obstore", "azure"),
+    "gcs": ("obstore", "gcs"),
+    "hdfs": ("obstore", ""),
     "file": ("watchfiles", "watch"),
     "s3": ("botocore", "s3"),
     "postgres": ("psycopg", "postgres"),
+}
+# Where events of a source come from, and the types of source that cannot do without it.
+_EVENT_KEYS: Final = {
+    "sqs_queue": "s3",
+    "event_webhook": "s3",
+    "storage_queue": "azure",
+    "pubsub_subscription": "gcs",
+}
+_NEEDS_QUEUE: Final = ("azure", "gcs")
+# What events are sent to a subscriber with, by its type, and the extra.
+_SUBSCRIBER_LIBRARIES: Final = {
+    "kafka": ("confluent_kafka", "kafka"),
+    "redis": ("redis", "redis"),
 }
 _NEEDS_ADDRESS: Final = ("atlas", "openmetadata")
 
@@ -178,9 +194,13 @@ def _events(settings: Settings, key: str, watched: WatchedSource) -> Iterator[No
     elif find_spec(library) is None:
         text = f"Events need {library}: pip install 'lumos[{extra}]'. Until then it is polled."
         yield _note(settings, "warning", key, text)
-    if watched.sqs_queue and source.type != "s3":
-        text = "'sqs_queue' is for sources of the type s3."
-        yield _note(settings, "warning", key, text)
+    for name, type in _EVENT_KEYS.items():
+        if getattr(watched, name) and source.type != type:
+            text = f"'{name}' is for sources of the type {type}."
+            yield _note(settings, "warning", key, text)
+        if source.type == type and type in _NEEDS_QUEUE and not getattr(watched, name):
+            text = f"Events need '{name}'; without it the source is polled."
+            yield _note(settings, "warning", key, text)
 
 
 def _notifications(settings: Settings) -> Iterator[Note]:
@@ -188,6 +208,13 @@ def _notifications(settings: Settings) -> Iterator[Note]:
     if configured.reminders and not configured.channels:
         text = "Reminders are not sent, because there is no channel. Add one to 'channels'."
         yield _note(settings, "warning", "notifications", text)
+    for name, subscriber in configured.subscribers.items():
+        library, extra = _SUBSCRIBER_LIBRARIES.get(subscriber.type, (None, ""))
+        if library is not None and find_spec(library) is None:
+            text = (
+                f"Events are kept but not sent: that needs {library}, pip install 'lumos[{extra}]'"
+            )
+            yield _note(settings, "warning", f"notifications.subscribers.{name}", text)
     if (configured.changes or configured.reminders) and find_spec("apprise") is None:
         text = "Messages are kept but not sent: that needs apprise, pip install 'lumos[notify]'"
         yield _note(settings, "warning", "notifications", text)

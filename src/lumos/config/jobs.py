@@ -7,10 +7,10 @@ from msgspec import Meta, field
 
 from lumos.config.secret import ConnectionString
 from lumos.config.section import Days, Seconds, Section
+from lumos.config.subscribers import REDIS_SCHEMES
 from lumos.errors import MisuseError
 
 Attempts = Annotated[int, Meta(ge=1, le=100, description="a number of attempts from 1 to 100")]
-_REDIS_SCHEMES = ("redis://", "rediss://", "unix://")
 
 
 class JobSettings(Section, frozen=True, kw_only=True):
@@ -37,7 +37,7 @@ class JobSettings(Section, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.transport == "redis" and self.redis_url is None:
             raise MisuseError("The transport redis requires 'redis_url'.")
-        if self.redis_url and not self.redis_url.reveal().startswith(_REDIS_SCHEMES):
+        if self.redis_url and not self.redis_url.reveal().startswith(REDIS_SCHEMES):
             raise MisuseError("'redis_url' is not a Redis URL. Expected: redis://host:6379/0")
 
     def limit_of(self, key: str) -> int:

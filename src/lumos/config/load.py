@@ -23,6 +23,7 @@ from lumos.config.settings import (
     canonical_path,
 )
 from lumos.config.sources import SOURCES, PluginSourceSettings, SourceSettings
+from lumos.config.subscribers import SUBSCRIBERS, Subscriber
 from lumos.config.yaml_tree import (
     ConfigNode,
     ConfigPosition,
@@ -95,7 +96,11 @@ def _variants() -> Variants:
     installed: dict[str, type[Section]] = dict.fromkeys(
         plugins.names(plugins.SOURCES), PluginSourceSettings
     )
-    return {SourceSettings: {**installed, **SOURCES}, QualityIntegration: QUALITY_INTEGRATIONS}
+    return {
+        SourceSettings: {**installed, **SOURCES},
+        QualityIntegration: QUALITY_INTEGRATIONS,
+        Subscriber: SUBSCRIBERS,
+    }
 
 
 def _normalize(

@@ -27,11 +27,11 @@ from lumos.config.section import (
 from lumos.config.server import ServerSettings
 from lumos.config.sources import DatasetHint, Names, SourceSettings
 from lumos.config.sql_names import NAME_TEMPLATE, NAME_TEMPLATE_HELP, SqlName
+from lumos.config.subscribers import ChangeFilter, Subscriber
 from lumos.config.switches import Switches
 from lumos.errors import MisuseError, UnknownName, did_you_mean
-from lumos.model.change import EventType, Verdict
 from lumos.model.cron import parse_cron, parse_timezone
-from lumos.model.dataset_pattern import DatasetPattern
+from lumos.model.notification import SUBSCRIBER_PREFIX
 from lumos.model.quiet_hours import parse_quiet_hours
 from lumos.model.urn import DEFAULT_ENVIRONMENT
 from lumos.model.version import DEFAULT_PREFIX
@@ -116,26 +116,20 @@ owner: {owner_name}
 {time}"""
 
 
-class ChangeRule(Section, frozen=True, kw_only=True):
+class ChangeRule(ChangeFilter, frozen=True, kw_only=True):
     """Which changes are sent to which channels, and the text of the message.
 
-    Filters that are not given match everything; the default `events` are those with schema
-    changes.
+    The default `events` are those with schema changes.
     """
 
     channels: Annotated[Names, Meta(min_length=1), alternative_names(singular=("channel",))]
-    datasets: Annotated[Names, alternative_names(singular=("dataset",))] = ()
-    verdicts: Annotated[tuple[Verdict, ...], alternative_names(singular=("verdict",))] = ()
-    owners: Annotated[Names, alternative_names(singular=("owner",))] = ()
-    events: Annotated[tuple[EventType, ...], alternative_names(singular=("event",))] = ()
     title: str = _TITLE
     template: str = _TEMPLATE
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for text in (self.title, self.template):
             _check_placeholders(text)
-        for pattern in self.datasets:
-            DatasetPattern(pattern)
 
 
 ReminderKind: TypeAlias = Literal["missing_docs", "digest"]
@@ -201,18 +195,28 @@ class Reminder(Section, frozen=True, kw_only=True):
 
 
 class Notifications(Section, frozen=True, kw_only=True):
-    """Notifications about changes, and reminders by name; channel addresses are secrets."""
+    """Notifications about changes, and reminders by name; channel addresses are secrets.
+
+    `subscribers` are programs that receive all changes, or those that their filters select.
+    """
 
     rest: ClassVar[str | None] = "reminders"
 
     channels: dict[str, Secret] = field(default_factory=dict)
     changes: tuple[ChangeRule, ...] = ()
+    subscribers: dict[str, Subscriber] = field(default_factory=dict)
     max_tries: Annotated[int, Meta(ge=1, description="a number of tries, at least 1")] = 60
     # Where people edit documentation, if that is not the address of the catalog.
     catalog_url: Address | None = None
     reminders: dict[str, Reminder] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        for channel in self.channels:
+            if channel.startswith(SUBSCRIBER_PREFIX):
+                raise MisuseError(
+                    f"The name of the channel '{channel}' begins with {SUBSCRIBER_PREFIX}, which "
+                    "stands for subscribers. Choose another name."
+                )
         for rule in self.changes:
             for channel in rule.channels:
                 if channel not in self.channels:
@@ -228,6 +232,16 @@ class Notifications(Section, frozen=True, kw_only=True):
                     raise UnknownName("channel", channel, self.channels)
             for text in (reminder.title, reminder.template):
                 _check_placeholders(text, _REMINDER_PLACEHOLDERS[self.reminder_kind(name)])
+
+    @property
+    def destinations(self) -> tuple[str, ...]:
+        """The channels of the outbox: those for people, and one for each subscriber."""
+        return (*self.channels, *self.subscriber_channels)
+
+    @property
+    def subscriber_channels(self) -> dict[str, Subscriber]:
+        """The subscribers by their channel of the outbox."""
+        return {f"{SUBSCRIBER_PREFIX}{name}": each for name, each in self.subscribers.items()}
 
     def reminder_kind(self, name: str) -> ReminderKind:
         """What a reminder is about: as configured, or else by its name."""
@@ -261,6 +275,9 @@ _ENVIRONMENTS: Final = {"PRODUCTION": "PROD", "DEVELOPMENT": "DEV"}
 _DEFAULT_PATHS: Final = {"sqlite": ".lumos/lumos.db", "file": "lumos_snapshots"}
 
 
+_MAX_PORT: Final = 65_535
+
+
 class StorageEventType(enum.StrEnum):
     """The type of a storage event; accepts S3 spellings such as `s3:ObjectRemoved:*`."""
 
@@ -273,6 +290,35 @@ class StorageEventType(enum.StrEnum):
         if family in ("ObjectDeleted", "ObjectRemoved", "LifecycleExpiration"):
             return cls.DELETED
         return cls.CREATED if family == "ObjectCreated" else None
+
+
+class EventWebhook(Section, frozen=True, kw_only=True):
+    """An endpoint of the watcher, to which MinIO sends the events of buckets."""
+
+    shorthand: ClassVar[str | None] = "listen"
+
+    listen: Annotated[
+        str, Meta(pattern=r"^[^:\s/]+:\d{1,5}$", description="a host and port: 127.0.0.1:8870")
+    ]
+    token: Secret | None = None
+    # Messages that were not processed yet; a folder on this machine.
+    folder: Location | None = None
+
+    def __post_init__(self) -> None:
+        host, port = self.address
+        if port > _MAX_PORT:
+            raise MisuseError(f"{port} is not a port. Use one from 0 to {_MAX_PORT}.")
+        if self.token is None and host != "localhost" and not host.startswith("127."):
+            raise MisuseError(
+                f"Anybody who reaches {self.listen} could send events. Set 'token', or listen on "
+                "127.0.0.1."
+            )
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """The host and the port."""
+        host, _, port = self.listen.rpartition(":")
+        return host, int(port)
 
 
 class WatchedSource(Section, frozen=True, kw_only=True):
@@ -288,6 +334,11 @@ class WatchedSource(Section, frozen=True, kw_only=True):
     reconciliation_interval: Seconds = 86_400
     event_types: tuple[StorageEventType, ...] = tuple(StorageEventType)
     sqs_queue: str | None = None
+    event_webhook: EventWebhook | None = None
+    # Azure: the name or the URL of a queue that receives the events of Event Grid.
+    storage_queue: str | None = None
+    # Google Cloud: projects/PROJECT/subscriptions/NAME, or the name if the source has a project.
+    pubsub_subscription: str | None = None
     watch_tables: Annotated[
         bool | tuple[str, ...], Meta(description="true, false or a list of tables")
     ] = True

@@ -206,7 +206,7 @@ class DiscoveryService:
             progress=progress,
             profiler=profiler,
             publisher=publisher,
-            sender=self._sender() if settings.notifications.channels else None,
+            sender=self._sender() if settings.notifications.destinations else None,
             record_reads=self._record_reads,
             accept_removals=accept_removals,
             column_stats=column_stats,

@@ -120,7 +120,7 @@ class SourceWatcher:
                 )
                 for each in reopened
             ]
-            if self._settings.notifications.channels:
+            if self._settings.notifications.destinations:
                 polled.append(PolledSource("messages", _SENDING_INTERVAL, self._send))
             self._start_spark(watched, stop)
             counts = poll(
@@ -154,7 +154,7 @@ class SourceWatcher:
                 ignored_folder=self._state,
                 report_status=self._report_status,
             )
-            for events, sources in create_event_sources(watched)
+            for events, sources in create_event_sources(watched, state=self._state)
         ]
 
     def _start_consumer(self, consumer: EventConsumer) -> bool:

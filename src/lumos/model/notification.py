@@ -1,9 +1,12 @@
 """Notifications about changes, reminders, and their delivery state."""
 
 from datetime import datetime
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
+
+# In the outbox, the channel of a subscriber is its name with this prefix.
+SUBSCRIBER_PREFIX: Final = "subscriber:"
 
 NotificationState = Literal["pending", "sent", "dead"]
 AlertState = Literal["SENT", "PENDING", "FAILED"]
@@ -12,7 +15,8 @@ AlertState = Literal["SENT", "PENDING", "FAILED"]
 class Notification(msgspec.Struct, frozen=True, kw_only=True):
     """A message for one channel about one change, or a reminder; `urgent` if consumers may fail.
 
-    `recipient` is the owner whom a reminder is for.
+    `recipient` is the owner whom a reminder is for. For a subscriber, the body is empty: the event
+    is read from the change log when it is sent.
     """
 
     event_id: str

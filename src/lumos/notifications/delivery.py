@@ -1,40 +1,31 @@
-"""Delivers messages from the outbox to channels, with retries and without leaking secrets."""
+"""Delivers messages from the outbox to channels and subscribers, with retries."""
 
 import logging
 import os
-import re
 import socket
 import threading
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from time import monotonic
 from typing import Final, Protocol
-from urllib.parse import quote
 
 import msgspec
 
-from lumos.config.secret import Secret
-from lumos.config.settings import OWNER_IN_ADDRESS, Notifications
-from lumos.errors import LumosError, MissingDependency
+from lumos.config.settings import Notifications
+from lumos.errors import LumosError
 from lumos.http.retries import RetryPolicy
 from lumos.model.notification import Notification, QueuedNotification
+from lumos.notifications.channels import (
+    CHANNEL_DOWN,
+    AppriseChannel,
+    NotificationChannel,
+    OwnerChannel,
+)
+from lumos.notifications.subscribers import SubscriberChannel
 from lumos.store import NotificationOutbox
+from lumos.store.history import ChangeLog
 
-# A service that has not answered within this time is tried again later.
-_TIMEOUT_SECONDS: Final = 30.0
-# Some services need several requests for one message.
-_TOTAL_TIMEOUT_SECONDS: Final = 90.0
-UNREACHABLE: Final = "the service cannot be reached"
-TIMED_OUT: Final = f"the service did not answer within {_TIMEOUT_SECONDS:.0f} seconds"
-# After these problems, other messages to the same channel would fail too.
-_CHANNEL_DOWN: Final = (UNREACHABLE, TIMED_OUT)
-_WARNINGS: Final = ("WARNING", "ERROR", "CRITICAL")
-_EXCEPTION: Final = "Socket Exception"
-_STATUS: Final = re.compile(r"\berror=(\d{3})\b")
-# These loggers write addresses that contain tokens.
-_LEAKING_LOGGERS: Final = ("apprise", "urllib3", "requests_oauthlib", "oauthlib")
 # Longer than the slowest service may take, so that only a stopped sender loses its claim.
 _CLAIM_DURATION: Final = timedelta(minutes=2)
 _RETRIES: Final = RetryPolicy(first_wait=30, max_wait=3600)
@@ -42,117 +33,6 @@ _RETRIES: Final = RetryPolicy(first_wait=30, max_wait=3600)
 # failed channel is skipped.
 _GRACE_SECONDS: Final = 30.0
 _log = logging.getLogger(__name__)
-
-
-class NotificationChannel(Protocol):
-    """A channel that delivers messages to people or programs."""
-
-    def send(self, notification: Notification) -> str | None:
-        """Send a message; return the reason if that failed."""
-
-
-class AppriseChannel:
-    """One apprise address: a chat, a mailbox, a webhook."""
-
-    def __init__(self, address: Secret) -> None:
-        try:
-            from apprise import Apprise, AppriseAsset
-        except ModuleNotFoundError:
-            raise MissingDependency("Sending notifications", "apprise", "notify") from None
-        asset = AppriseAsset(app_id="Lumos", app_desc="Lumos", storage_mode="memory")
-        self._apprise = Apprise(asset=asset)
-        with _mute_loggers():
-            service = Apprise.instantiate(address.reveal(), asset=asset)
-        if service is not None:
-            # An address may set its own timeouts (rto, cto). Apprise's default of 4 seconds is too
-            # short for some services, which would then get every message twice.
-            for name in ("socket_read_timeout", "socket_connect_timeout"):
-                if name not in vars(service):
-                    setattr(service, name, _TIMEOUT_SECONDS)
-            self._apprise.add(service)
-
-    def send(self, notification: Notification) -> str | None:
-        from apprise import NotifyFormat, NotifyType
-
-        if not len(self._apprise):
-            return "apprise cannot parse its address"
-        kind = NotifyType.WARNING if notification.urgent else NotifyType.INFO
-        with _mute_loggers():
-            result = self._apprise.notify(
-                # Apprise sends nothing at all if the body is empty.
-                body=notification.body or notification.title or f"{notification.urn} changed.",
-                title=notification.title,
-                notify_type=kind,
-                # Field names must not be interpreted as markup or as mentions.
-                body_format=NotifyFormat.TEXT,
-                timeout=_TOTAL_TIMEOUT_SECONDS,
-                log_level=logging.DEBUG,
-            )
-            with result:
-                messages = [
-                    entry.message
-                    for entry in result.logs()
-                    # Other log entries quote the notification itself.
-                    if entry.level in _WARNINGS or entry.message.startswith(_EXCEPTION)
-                ]
-        return None if result else _failure_reason(" ".join(messages))
-
-
-class OwnerChannel:
-    """A channel whose address contains the mail address or the name of the recipient."""
-
-    def __init__(self, address: Secret, email_of: Callable[[str], str | None]) -> None:
-        self._address = address
-        self._email_of = email_of
-
-    def send(self, notification: Notification) -> str | None:
-        if (name := notification.recipient) is None:
-            return "its address depends on an owner, and the message is for none"
-        text = self._address.reveal()
-        email = self._email_of(name) if needs_email(self._address) else ""
-        if email is None:
-            return f"no mail address of '{name}' is known"
-        values = dict(zip(OWNER_IN_ADDRESS, (email, name), strict=True))
-        for placeholder, value in values.items():
-            text = text.replace(placeholder, quote(value, safe=""))
-        return AppriseChannel(Secret(text)).send(notification)
-
-
-def needs_email(address: Secret) -> bool:
-    """Whether an address contains the mail address of the recipient."""
-    return OWNER_IN_ADDRESS[0] in address.reveal()
-
-
-def _failure_reason(log: str) -> str:
-    """Describe a failure without quoting the log: messages may contain addresses with tokens."""
-    if status := _STATUS.search(log):
-        return f"the service answered {status.group(1)}"
-    if "Read timed out" in log or "did not finish within" in log:
-        return TIMED_OUT
-    if "onnection" in log or "ocket" in log or "imed out" in log:
-        return UNREACHABLE
-    return "the service did not accept the message"
-
-
-@contextmanager
-def _mute_loggers() -> Iterator[None]:
-    """Keep log records of libraries out of the logs of the process."""
-    loggers = [logging.getLogger(name) for name in _LEAKING_LOGGERS]
-    before = [(logger.propagate, logger.level) for logger in loggers]
-    null_handler = logging.NullHandler()
-    for logger in loggers:
-        logger.propagate = False
-        # Time-outs are only recognisable from debug records.
-        logger.setLevel(logging.DEBUG)
-        # Without any handler Python itself would print warnings.
-        logger.addHandler(null_handler)
-    try:
-        yield
-    finally:
-        for logger, (propagated, level) in zip(loggers, before, strict=True):
-            logger.propagate = propagated
-            logger.setLevel(level)
-            logger.removeHandler(null_handler)
 
 
 class NotificationQueue(Protocol):
@@ -230,7 +110,7 @@ def deliver(
         problems[channel] = problem
         # The mailbox of one owner says nothing about those of others.
         is_individual = isinstance(channels[channel], OwnerChannel)
-        if not (all or is_individual) or problem in _CHANNEL_DOWN:
+        if not (all or is_individual) or problem in CHANNEL_DOWN:
             available.discard(channel)
         failed, given_up = failed + 1, given_up + (is_last and not was_dead)
     return DeliveryResult(sent=sent, failed=failed, given_up=given_up, problems=problems)
@@ -247,10 +127,12 @@ class NotificationSender:
         self,
         settings: Notifications,
         outbox: Callable[[], NotificationOutbox],
+        change_log: Callable[[], ChangeLog],
         email_of: Callable[[str], str | None] = lambda _owner: None,
     ) -> None:
         self._settings = settings
         self._outbox = outbox
+        self._change_log = change_log
         self._email_of = email_of
         self._sender_id = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
         self._lock = threading.Lock()
@@ -270,7 +152,7 @@ class NotificationSender:
 
     def deliver(self, *, all: bool = False) -> DeliveryResult:
         """Send due messages in this thread; with `all`, all unsent messages."""
-        return self._deliver(self._settings.channels, all=all)
+        return self._deliver(self._settings.destinations, all=all)
 
     def _deliver(
         self,
@@ -298,7 +180,7 @@ class NotificationSender:
         """The channels that have not failed recently, if a message is due on any of them."""
         channels = [
             name
-            for name in self._settings.channels
+            for name in self._settings.destinations
             if self._failed_at.get(name, -_GRACE_SECONDS) <= monotonic() - _GRACE_SECONDS
         ]
         due_at = self._outbox().next_due(channels)
@@ -312,6 +194,8 @@ class NotificationSender:
                 else AppriseChannel(address)
                 for name, address in self._settings.channels.items()
             }
+            for name, subscriber in self._settings.subscriber_channels.items():
+                self._channels[name] = SubscriberChannel(subscriber, self._change_log)
         return self._channels
 
     def _run(self) -> None:

@@ -1,12 +1,14 @@
-"""Selects the channels to notify of a change, and writes the messages."""
+"""Selects the channels and subscribers to notify of a change, and writes the messages."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from lumos.config.settings import PLACEHOLDER, ChangeRule
+from lumos.config.subscribers import ChangeFilter, Subscriber
 from lumos.model.change import BlastRadius, ChangeEvent, EventType, Verdict
 from lumos.model.dataset import Ownership
 from lumos.model.dataset_pattern import DatasetPattern
@@ -53,15 +55,28 @@ def covers_event(rule: ChangeRule, type: EventType, verdicts: frozenset[Verdict]
 
 
 def _matches(rule: ChangeRule, change: RoutedChange) -> bool:
-    if not covers_event(rule, change.type, change.verdicts):
-        return False
-    if rule.owners and not any(
-        fnmatchcase(owner, pattern) for pattern in rule.owners for owner in change.owners
+    return covers_event(rule, change.type, change.verdicts) and _concerns(rule, change)
+
+
+def _concerns(filter: ChangeFilter, change: RoutedChange) -> bool:
+    """Whether the filters of datasets and owners match a change."""
+    if filter.owners and not any(
+        fnmatchcase(owner, pattern) for pattern in filter.owners for owner in change.owners
     ):
         return False
-    return not rule.datasets or any(
-        _pattern(text).matches(change.urn, change.name) for text in rule.datasets
+    return not filter.datasets or any(
+        _pattern(text).matches(change.urn, change.name) for text in filter.datasets
     )
+
+
+def subscribes_to(subscriber: Subscriber, type: EventType, verdicts: frozenset[Verdict]) -> bool:
+    """Whether a subscriber selects events of this type with these verdicts, for any dataset."""
+    if subscriber.events and type not in subscriber.events:
+        return False
+    if subscriber.verdicts and not verdicts:
+        # Only schema changes have verdicts; others are sent if their type is selected.
+        return bool(subscriber.events)
+    return not subscriber.verdicts or not verdicts.isdisjoint(subscriber.verdicts)
 
 
 def fill_template(template: str, values: Mapping[str, str]) -> str:
@@ -94,12 +109,19 @@ def printable_text(value: str) -> str:
 class Notifier:
     """Listens to events and writes messages about them into the outbox, in the same transaction."""
 
-    def __init__(self, rules: tuple[ChangeRule, ...], wake_sender: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        rules: tuple[ChangeRule, ...],
+        wake_sender: Callable[[], None],
+        subscribers: Mapping[str, Subscriber] = MappingProxyType({}),
+    ) -> None:
         self._rules = rules
         self._wake_sender = wake_sender
+        self._subscribers = subscribers
         self._has_posted = False
 
     def before_commit(self, transaction: Transaction, event: ChangeEvent) -> None:
+        self._post_to_subscribers(transaction, event)
         if event.type is EventType.SPLIT:
             self._post_splits(transaction, event)
             return
@@ -119,6 +141,27 @@ class Notifier:
                 urn=event.urn,
                 title=fill_template(rule.title, values),
                 body=fill_template(rule.template, values),
+                urgent=event.breaking,
+            )
+            transaction.post(message, at=event.at)
+            self._has_posted = True
+
+    def _post_to_subscribers(self, transaction: Transaction, event: ChangeEvent) -> None:
+        """Post the event to each subscriber that selects it; the sender reads it from the log."""
+        change: RoutedChange | None = None
+        for channel, subscriber in self._subscribers.items():
+            if not subscribes_to(subscriber, event.type, _verdicts(event)):
+                continue
+            if subscriber.datasets or subscriber.owners:
+                change = change or _routed_change(transaction, event)
+                if not _concerns(subscriber, change):
+                    continue
+            message = Notification(
+                event_id=event.event_id,
+                channel=channel,
+                urn=event.urn,
+                title=printable_text(f"{event.type.value}: {event.summary}"),
+                body="",
                 urgent=event.breaking,
             )
             transaction.post(message, at=event.at)

@@ -29,7 +29,8 @@ from lumos.model.dataset_pattern import DatasetPattern
 from lumos.model.notification import Notification, ReminderRun
 from lumos.model.quiet_hours import parse_quiet_hours
 from lumos.model.report import FORMAT_VERSION, Report
-from lumos.notifications.delivery import DeliveryResult, NotificationSender, needs_email
+from lumos.notifications.channels import needs_email
+from lumos.notifications.delivery import DeliveryResult, NotificationSender
 from lumos.notifications.digest import TEMPLATE as DIGEST_TEMPLATE
 from lumos.notifications.digest import TITLE as DIGEST_TITLE
 from lumos.notifications.digest import Digest, group_changes, is_mentioned

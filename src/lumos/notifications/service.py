@@ -86,9 +86,9 @@ class NotificationService:
     def status(self) -> NotifyStatusReport:
         """Count pending, sent and given-up messages, and list the unsent ones."""
         outbox = self._outbox()
-        configured = self._settings.channels
         rows: dict[str, ChannelReport] = {
-            name: ChannelReport(channel=name, configured=True) for name in configured
+            name: ChannelReport(channel=name, configured=True)
+            for name in self._settings.destinations
         }
         for each in outbox.counts():
             row = rows.get(each.channel) or ChannelReport(channel=each.channel, configured=False)
@@ -120,15 +120,19 @@ class NotificationService:
         return _send_report(self._sender.deliver(all=all))
 
     def test(self, channel: str, *, owner: str | None = None) -> NotifySendReport:
-        """Send a test message to one channel; `owner` for an address that depends on an owner."""
-        if channel not in self._settings.channels:
+        """Send a test message to one channel or subscriber.
+
+        `owner` is for an address that depends on an owner.
+        """
+        if channel not in self._settings.destinations:
             raise UnknownName(
                 "channel",
                 channel,
-                self._settings.channels,
+                self._settings.destinations,
                 next="Add it to notifications.channels in lumos.yaml, then run: lumos config check",
             )
-        if owner is None and self._settings.is_per_owner(channel):
+        is_subscriber = channel in self._settings.subscriber_channels
+        if owner is None and not is_subscriber and self._settings.is_per_owner(channel):
             raise MisuseError(
                 f"The address of the channel '{channel}' depends on an owner. Name one with: "
                 f"lumos notify test {channel} --owner NAME"

@@ -246,6 +246,14 @@ class ChangeLog:
         with self._database.reading() as connection:
             return int(connection.execute(statement).scalar_one())
 
+    def find(self, event_id: str) -> tuple[int, ChangeEvent] | None:
+        """The position of an event and the event."""
+        event = tables.change_event.c
+        statement = select(event.sequence, event.body).where(event.event_id == event_id)
+        with self._database.reading() as connection:
+            row = connection.execute(statement).one_or_none()
+        return None if row is None else (row.sequence, from_json(row.body, ChangeEvent))
+
     def newer(self, position: int, *, limit: int) -> dict[int, ChangeEvent]:
         """The events after a position by their positions, oldest first."""
         event = tables.change_event.c

@@ -22,6 +22,7 @@ from sqlalchemy import (
 )
 
 from lumos.model.notification import (
+    SUBSCRIBER_PREFIX,
     Alert,
     Notification,
     NotificationState,
@@ -161,13 +162,15 @@ class NotificationOutbox:
         return None if row is None else ReminderRun(**row._mapping)
 
     def alerts(self, event_ids: Iterable[str]) -> Mapping[str, Alert]:
-        """The state of the notifications about the given events, by event."""
+        """The state of the notifications of people about the given events, by event."""
         rows_by_event: dict[str, list[Any]] = {}
         columns = (table.c.event_id, table.c.channel, table.c.state, table.c.sent_at)
         with self._database.reading() as connection:
             for batch in batches(set(event_ids)):
-                statement = select(*columns).where(table.c.event_id.in_(batch)).order_by(table.c.id)
-                for row in connection.execute(statement):
+                statement = select(*columns).where(
+                    table.c.event_id.in_(batch), ~table.c.channel.startswith(SUBSCRIBER_PREFIX)
+                )
+                for row in connection.execute(statement.order_by(table.c.id)):
                     rows_by_event.setdefault(row.event_id, []).append(row)
         return {event_id: _alert(rows) for event_id, rows in rows_by_event.items()}
 

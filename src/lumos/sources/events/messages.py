@@ -6,7 +6,7 @@ and everything that is not as documented is a MalformedMessage.
 
 import base64
 import binascii
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 from urllib.parse import unquote, unquote_plus, urlsplit
@@ -14,7 +14,7 @@ from urllib.parse import unquote, unquote_plus, urlsplit
 import msgspec
 
 from lumos.config.settings import StorageEventType
-from lumos.sources.events.interface import ObjectEvent
+from lumos.sources.events.interface import ObjectEvent, ReceivedMessage
 
 MAX_MESSAGE_BYTES: Final = 1024 * 1024
 _MAX_RECORDS: Final = 10_000
@@ -47,6 +47,23 @@ class MalformedMessage(ValueError):
 def parse_message(body: str | bytes) -> tuple[ObjectEvent, ...]:
     """The events of a message; none if it is about something else, such as a test message."""
     return tuple(_events(_decode(body), envelopes=0))
+
+
+def read_message(
+    receipt: str,
+    parse: Callable[[], tuple[ObjectEvent, ...]],
+    *,
+    sent_at: float | None,
+    delivery: int = 1,
+    id: str = "",
+) -> ReceivedMessage:
+    """A delivered message with its events, or as malformed; `id` identifies it in logs."""
+    received = ReceivedMessage(receipt, sent_at=sent_at, delivery=delivery)
+    try:
+        events = parse()
+    except MalformedMessage as problem:
+        return received._replace(outcome="malformed", reason=f"{id or receipt}, {problem}")
+    return received._replace(outcome="events" if events else "ignored", events=events)
 
 
 def _decode(body: str | bytes) -> Any:

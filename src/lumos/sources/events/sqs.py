@@ -16,7 +16,7 @@ from lumos.sources.events.interface import (
     EventSourceFailed,
     ReceivedMessage,
 )
-from lumos.sources.events.messages import MalformedMessage, parse_message
+from lumos.sources.events.messages import parse_message, read_message
 from lumos.storage.errors import StorageFault
 from lumos.storage.s3.access import S3Access
 from lumos.storage.s3.clients import AwsClient
@@ -215,15 +215,10 @@ def _batches(receipts: Sequence[str]) -> Iterator[list[dict[str, Any]]]:
 
 def _to_received(message: dict[str, Any]) -> ReceivedMessage:
     attributes = message.get("Attributes", {})
-    sent_at = int(attributes.get("SentTimestamp", 0)) / 1000 or None
-    received = ReceivedMessage(
+    return read_message(
         message["ReceiptHandle"],
-        sent_at=sent_at,
+        lambda: parse_message(message["Body"]),
+        sent_at=int(attributes.get("SentTimestamp", 0)) / 1000 or None,
         delivery=int(attributes.get("ApproximateReceiveCount", 1)),
+        id=message.get("MessageId", "a message without id"),
     )
-    try:
-        events = parse_message(message["Body"])
-    except MalformedMessage as problem:
-        reason = f"{message.get('MessageId', 'a message without id')}, {problem}"
-        return received._replace(outcome="malformed", reason=reason)
-    return received._replace(outcome="events" if events else "ignored", events=events)

@@ -1,6 +1,7 @@
 """Reads topics, their configuration, offsets, consumer groups and samples of a Kafka cluster.
 
-Nothing is written: no topic is created, no group is joined, and no offset is committed.
+Reading changes nothing: no topic is created, no group is joined, and no offset is committed. Only
+`producer` writes, for subscribers to change events.
 """
 
 import math
@@ -17,6 +18,7 @@ from confluent_kafka import (
     ConsumerGroupTopicPartitions,
     KafkaError,
     KafkaException,
+    Producer,
     TopicCollection,
     TopicPartition,
 )
@@ -126,6 +128,18 @@ class KafkaCluster:
             return AdminClient(self._client_settings())
         except KafkaException as problem:
             raise self._not_usable(problem.args[0]) from None
+
+    def producer(self, *, timeout: float) -> Producer:
+        """A producer whose messages are written once and in order, or fail after some seconds."""
+        with self._translating():
+            return Producer(
+                {
+                    **self._client_settings(),
+                    "enable.idempotence": True,
+                    "message.timeout.ms": int(timeout * 1000),
+                    "linger.ms": 0,
+                }
+            )
 
     def close(self) -> None:
         """Forget the connection, which librdkafka closes."""

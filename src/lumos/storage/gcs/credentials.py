@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import warnings
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC
 from pathlib import Path
@@ -24,8 +25,9 @@ _GoogleCredentials: TypeAlias = Any
 class GcsCredentials:
     """The tokens of an access, found on first use and renewed before they expire."""
 
-    def __init__(self, access: GcsAccess) -> None:
+    def __init__(self, access: GcsAccess, scopes: Sequence[str] = _SCOPES) -> None:
         self._access = access
+        self._scopes = scopes
         self._tokens = TokenCache(self._fetch)
         self._google_credentials: _GoogleCredentials = None
         self._request: Any = None
@@ -87,7 +89,7 @@ class GcsCredentials:
             except (AttributeError, TypeError, ValueError):
                 # The message may quote the credentials.
                 raise NoCredentials(f"{source} contains no Google credentials") from None
-        return _google("google.auth.credentials").with_scopes_if_required(found, _SCOPES)
+        return _google("google.auth.credentials").with_scopes_if_required(found, self._scopes)
 
 
 def _google(name: str) -> Any:

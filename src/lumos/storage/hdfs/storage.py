@@ -83,7 +83,7 @@ class HdfsStorage(FileStorage):
         self, root: str, *, parts: int, deep: bool = True, tables: bool = True
     ) -> tuple[list[ListingItem], list[KeyRange]]:
         try:
-            client, path = self._resolve(root)
+            client, path = self.resolve(root)
             status = client.status(path)
         except FileNotFoundError:
             return [], []
@@ -146,14 +146,14 @@ class HdfsStorage(FileStorage):
             files = self._below(folder, excluded_folders)
             yield from sorted(file for file in files if file.path[len(prefix) :] > after)
             return
-        client, path = self._resolve(folder)
+        client, path = self.resolve(folder)
         with suppress(FileNotFoundError):
             for status in client.all_children(path, after):
                 if status.is_file:
                     yield _to_listed_file(f"{folder.rstrip('/')}/{status.name}", status)
 
     def _below(self, folder: str, excluded_folders: Collection[str] = ()) -> Iterator[ListedFile]:
-        client, path = self._resolve(folder)
+        client, path = self.resolve(folder)
         with suppress(FileNotFoundError):
             for status in client.all_children(path):
                 item_path = f"{folder.rstrip('/')}/{status.name}"
@@ -163,7 +163,7 @@ class HdfsStorage(FileStorage):
                     yield _to_listed_file(item_path, status)
 
     def exists(self, path: str) -> bool:
-        client, item_path = self._resolve(path)
+        client, item_path = self.resolve(path)
         try:
             return client.status(item_path).is_file
         except StorageMissing:
@@ -171,15 +171,15 @@ class HdfsStorage(FileStorage):
 
     @contextmanager
     def open(self, path: str, *, size: int | None = None) -> Iterator[ReadableFile]:
-        client, item_path = self._resolve(path)
+        client, item_path = self.resolve(path)
         yield ObjectFile(_RangeReader(client, size), item_path, size)
 
     def read(self, path: str) -> bytes:
-        client, item_path = self._resolve(path)
+        client, item_path = self.resolve(path)
         return client.read(item_path)
 
     def write(self, path: str, data: bytes) -> None:
-        client, item_path = self._resolve(path)
+        client, item_path = self.resolve(path)
         folder, _, name = item_path.rpartition("/")
         temporary = f"{folder}/.{name}.{uuid.uuid4().hex}.part"
         try:
@@ -196,19 +196,20 @@ class HdfsStorage(FileStorage):
 
     def discard(self, paths: Sequence[str]) -> None:
         def delete(path: str) -> None:
-            client, item_path = self._resolve(path)
+            client, item_path = self.resolve(path)
             client.delete(item_path)
 
         with ThreadPoolExecutor(_CONCURRENCY) as pool:
             list(pool.map(delete, paths))
 
-    def _resolve(self, path: str) -> tuple[WebHdfs, str]:
+    def resolve(self, path: str) -> tuple[WebHdfs, str]:
+        """The client of a path, and its path in the file system."""
         authority, _, rest = path.removeprefix(SCHEME).partition("/")
         return self.client(authority), f"/{rest}"
 
     def _first_page(self, folder: str, *, tables: bool) -> "_Folder | ListingProblem":
         try:
-            client, path = self._resolve(folder)
+            client, path = self.resolve(folder)
             page = client.children(path)
             roots = list(self._table_roots(folder, page)) if tables else []
         except FileNotFoundError:
@@ -243,7 +244,7 @@ class HdfsStorage(FileStorage):
     def _statuses(self, folder: _Folder) -> Iterator[HdfsStatus]:
         yield from folder.statuses
         if not folder.is_last:
-            client, path = self._resolve(folder.path)
+            client, path = self.resolve(folder.path)
             yield from client.all_children(path, folder.statuses[-1].name)
 
     def _table_roots(self, folder: str, page: HdfsPage) -> Iterator[TableRoot]:
@@ -261,14 +262,14 @@ class HdfsStorage(FileStorage):
             logs = [name for name in logs if self._has_files(f"{folder}/{name}")]
         yield from (TableRoot(folder, LOG_FOLDERS[name]) for name in logs)
         if METADATA_FOLDER in names:
-            client, path = self._resolve(f"{folder}/{METADATA_FOLDER}")
+            client, path = self.resolve(f"{folder}/{METADATA_FOLDER}")
             # If a folder cannot be listed, the walk reports it.
             with suppress(StorageFault):
                 if any(is_iceberg(status.name) for status in client.all_children(path)):
                     yield TableRoot(folder, "iceberg")
 
     def _has_files(self, path: str) -> bool:
-        client, item_path = self._resolve(path)
+        client, item_path = self.resolve(path)
         try:
             return bool(client.children(item_path).statuses)
         except StorageFault:
@@ -276,7 +277,7 @@ class HdfsStorage(FileStorage):
             return True
 
     def _is_folder(self, path: str) -> bool:
-        client, item_path = self._resolve(path)
+        client, item_path = self.resolve(path)
         try:
             return client.status(item_path).is_folder
         except FileNotFoundError:
