@@ -459,14 +459,19 @@ def _report(
             waived=len(findings) - len(open_findings),
             undocumented=len(undocumented),
         ),
-        findings=tuple(sorted(findings, key=_order)),
+        findings=tuple(
+            sorted(
+                findings,
+                key=lambda each: (
+                    ("error", "warning", "note").index(each.level),
+                    each.dataset,
+                    each.path,
+                    each.affected or "",
+                ),
+            )
+        ),
         waivers=problems,
         coverage=coverage,
         remarks=tuple(dict.fromkeys(remarks)),
         warn_only=warn_only,
     )
-
-
-def _order(finding: GateFinding) -> tuple[int, str, str, str]:
-    rank = ("error", "warning", "note").index(finding.level)
-    return rank, finding.dataset, finding.path, finding.affected or ""

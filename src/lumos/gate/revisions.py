@@ -109,7 +109,7 @@ def read_revisions(
             dialect=dialect,
             protos=imports,
             macros=_macros(repository, files)
-            if any(map(_is_template, contents.values()))
+            if any(b"{{" in data for data in contents.values())
             else None,
         )
         for contents, files, imports in zip(
@@ -144,10 +144,6 @@ def read_revisions(
     )  # fmt: skip
     files = before_files, after_files
     return Revisions(files, declared_before, declared_after, unchanged_declarations, frozenset(sql))
-
-
-def _is_template(data: bytes) -> bool:
-    return b"{{" in data
 
 
 def _macros(repository: GitRepository, files: Mapping[str, str]) -> Macros:

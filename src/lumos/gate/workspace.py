@@ -158,8 +158,9 @@ def load_change(
     changed = {path: text for path, text in new.items() if old.get(path) != text}
     if files := _write_files(tree, _contents(repository, changed)):
         workspace.lineage.ingest(*files, dialect=dialect)
-    deleted = old.keys() - new.keys()
-    store.transact(lambda transaction: _delete_lineage(transaction, deleted, at))
+    with store.transaction() as transaction:
+        for path in sorted(old.keys() - new.keys()):
+            transaction.lineage.report(f"sql:{path}", [], at=at)
     if outside:
         written_urns.update(_written_datasets(store, outside))
         remove_outside_lineage(store, outside, written_urns, at=at)
@@ -282,11 +283,6 @@ def _write_files(tree: Path, files: Iterable[tuple[str, bytes]]) -> list[Path]:
             file.write_bytes(data)
             written.append(file)
     return written
-
-
-def _delete_lineage(transaction: Transaction, paths: Iterable[str], at: datetime) -> None:
-    for path in sorted(paths):
-        transaction.lineage.report(f"sql:{path}", [], at=at)
 
 
 def _written_datasets(store: Store, outside: Sequence[str]) -> Iterator[str]:

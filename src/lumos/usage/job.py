@@ -237,17 +237,15 @@ def _read_task(read: ReadChunk) -> Callable[[Iterable[pa.RecordBatch]], Iterator
             for chunk in batch.column("chunk").to_pylist():
                 rows = iter(read(chunk))
                 while batch_rows := list(islice(rows, _BATCH_SIZE)):
-                    yield _batch(batch_rows)
+                    arrays = [
+                        arrow_array(values, field.type)
+                        for values, field in zip(
+                            zip(*batch_rows, strict=True), _STATEMENTS, strict=True
+                        )
+                    ]
+                    yield pa.RecordBatch.from_arrays(arrays, schema=_STATEMENTS)
 
     return run
-
-
-def _batch(rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
-    arrays = [
-        arrow_array(values, field.type)
-        for values, field in zip(zip(*rows, strict=True), _STATEMENTS, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=_STATEMENTS)
 
 
 def _analyse_task(

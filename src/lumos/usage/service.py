@@ -205,6 +205,7 @@ class UsageService:
         if imported is not None:
             usage, known_since = imported, known_since or imported.since
         columns = {} if usage is None else usage.columns
+        read_columns = columns_read(columns)
         fields = [field.name for field in known.schema.fields] if known.schema else []
         readers = usage.readers if usage else ()
         has_unknown_columns = (
@@ -221,7 +222,9 @@ class UsageService:
             last_accessed=usage.last_accessed if usage else None,
             readers=readers,
             columns=columns,
-            unread_columns=None if has_unknown_columns else tuple(_unread(fields, columns)),
+            unread_columns=None
+            if has_unknown_columns
+            else tuple(name for name in fields if name.lower() not in read_columns),
             days=tuple(_days(reads)),
             logs=tuple(sorted({each.reporter for each in reads})),
             is_imported=imported is not None,
@@ -343,11 +346,6 @@ def _imported_usage(evidence: ReadEvidence, urn: str, since: date | None) -> Usa
     if since is not None and period is not None and period.last < since:
         return None
     return evidence.imported.get(urn)
-
-
-def _unread(fields: Iterable[str], columns: Mapping[str, object]) -> Iterator[str]:
-    read_columns = columns_read(columns)
-    return (name for name in fields if name.lower() not in read_columns)
 
 
 def _days(reads: Iterable[Reads]) -> Iterator[UsageDay]:

@@ -13,7 +13,6 @@ from lumos.store.datasets import IMPORTED
 from lumos.store.usage import UNKNOWN_COLUMNS, ReadPeriod
 from lumos.usage.reports import NotJudged, UnreadColumns, UnreadDataset, UnreadReport
 
-_UNDATED_READS: Final = "imported usage has reads without dates"
 # Start of a nested part of a column.
 _NESTED_PART: Final = re.compile(r"[.\[]")
 
@@ -81,7 +80,12 @@ def unread_report(store: Store, *, since: date, columns: bool) -> UnreadReport:
         is_undated = dataset.urn in evidence.undated
         if known_since is None or known_since > since or is_undated:
             location = location_of(dataset.urn, dataset.source)
-            reason = _UNDATED_READS if is_undated else _reason(known_since, since)
+            if is_undated:
+                reason = "imported usage has reads without dates"
+            elif known_since is None:
+                reason = "no log covers it"
+            else:
+                reason = f"reads are known since {known_since}, not since {since}"
             not_judged[location, known_since, reason] += 1
             continue
         period = periods.get(dataset.urn)
@@ -110,12 +114,6 @@ def unread_report(store: Store, *, since: date, columns: bool) -> UnreadReport:
         ),
         columns_not_judged=with_unknown_columns,
     )
-
-
-def _reason(known_since: date | None, since: date) -> str:
-    if known_since is None:
-        return "no log covers it"
-    return f"reads are known since {known_since}, not since {since}"
 
 
 def _read_through_views(read_urns: set[str], views: Iterable[tuple[str, str]]) -> set[str]:

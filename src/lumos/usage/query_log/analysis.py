@@ -7,7 +7,6 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from lumos.lineage.reported_lineage import (
-    ColumnCoverage,
     DatasetReference,
     LocationReference,
     ReportedEdge,
@@ -62,7 +61,6 @@ class StatementAnalysis(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
     reads: tuple[TableAccess, ...] = ()
     edges: tuple[ReportedEdge, ...] = ()
     problem: str | None = None
-    coverage: ColumnCoverage = ColumnCoverage()
 
 
 def analyse_statement(example: StatementExample, *, columns: Columns) -> StatementAnalysis:
@@ -140,7 +138,6 @@ def _parse(query: str, example: StatementExample, columns: Columns) -> Statement
         edges=tuple(_complete_edge(edge, example) for edge in lineage.edges),
         # Without excerpts of the statement, which may contain literals.
         problem=_TOKEN.sub("something else", errors[0].partition(", near ")[0]) if errors else None,
-        coverage=script.coverage,
     )
 
 
