@@ -265,12 +265,12 @@ def hop_locations(store: Store, reports: Iterable[ImpactReport]) -> Mapping[Hop,
         for hop in pairwise(reason.path)
     }
     links = {(before.partition("#")[0], after.partition("#")[0]) for before, after in hops}
-    found = {}
+    locations = {}
     for edge in store.lineage.between(links):
         for mapping in edge.columns:
             if mapping.file is not None:
                 before = f"{edge.upstream}#{quoted_name(mapping.upstream)}"
                 after = f"{edge.downstream}#{quoted_name(mapping.downstream)}"
                 location = GateLocation(file=mapping.file, line=mapping.line)
-                found[before, after] = location
-    return {hop: found[hop] for hop in hops & found.keys()}
+                locations[before, after] = location
+    return {hop: locations[hop] for hop in hops & locations.keys()}

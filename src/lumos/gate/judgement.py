@@ -232,14 +232,14 @@ def _schema_diffs(revisions: Revisions, models: Mapping[str, str]) -> Iterator[l
         if not each.complete
     }
     for pair in pair_declarations(revisions.before.schemas, revisions.after.schemas):
-        found = diff_datasets(pair.before, pair.after).datasets
-        if found:
+        diffs = diff_datasets(pair.before, pair.after).datasets
+        if diffs:
             # A documented model has the URN that the lineage of its SQL uses.
             yield [
                 msgspec.structs.replace(diff, urn=models.get(folded_name(diff.urn), diff.urn))
                 if diff.urn in incomplete
                 else diff
-                for diff in found
+                for diff in diffs
             ]
 
 

@@ -148,8 +148,8 @@ def read_revisions(
 
 def _macros(repository: GitRepository, files: Mapping[str, str]) -> Macros:
     """The macros of the dbt projects among some files."""
-    found = {path: blob for path, blob in files.items() if is_macro_file(path)}
-    return read_macros(data.decode("utf-8", "replace") for _, data in repository.read(found))
+    macro_files = {path: blob for path, blob in files.items() if is_macro_file(path)}
+    return read_macros(data.decode("utf-8", "replace") for _, data in repository.read(macro_files))
 
 
 def _importing_files(protos: Mapping[str, bytes], changed: Collection[str]) -> set[str]:

@@ -170,11 +170,11 @@ class NewStatementsOnSpark:
     def keys(self, first: int, last: int) -> dict[int, "array[int]"]:
         """The keys of the statements of each day in a period."""
         selected = self._between(first, last).select("day", "key")
-        found = selected.toArrow().sort_by("day").combine_chunks()
-        keys = memoryview(b"".join(_bytes(chunk) for chunk in found["key"].chunks)).cast("q")
+        table = selected.toArrow().sort_by("day").combine_chunks()
+        keys = memoryview(b"".join(_bytes(chunk) for chunk in table["key"].chunks)).cast("q")
         days: dict[int, array[int]] = {}
         start = 0
-        for count in pc.value_counts(found["day"]).to_pylist():
+        for count in pc.value_counts(table["day"]).to_pylist():
             days[count["values"]] = array("q", keys[start : start + count["counts"]])
             start += count["counts"]
         return days

@@ -107,13 +107,13 @@ class UsageService:
             )
             for path in paths
         ]
-        found = [section for section in sections if section is not None]
-        if found and len(paths) > 1:
+        databases = [section for section in sections if section is not None]
+        if databases and len(paths) > 1:
             raise MisuseError(
                 "The statistics of a database are ingested on their own. Run the command once for "
                 "each database, and once for the files."
             )
-        return found[0] if found else None
+        return databases[0] if databases else None
 
     def _ingest_database(
         self, section: "SourceSettings", *, name: str | None, progress: Progress
@@ -309,13 +309,13 @@ def _logs(paths: Sequence[str | Path], columns: Mapping[str, str] | None) -> "li
                 f"There is nothing at {path}. Give a query log or a folder of logs: "
                 "lumos usage ingest PATH"
             )
-        found_here = list(_logs_in(path, columns))
-        if not found_here:
+        logs_in_path = list(_logs_in(path, columns))
+        if not logs_in_path:
             raise MisuseError(
                 f"{path} is not a known kind of query log. Name its columns: "
                 "--columns user=WHO,time=WHEN,statement=SQL_TEXT"
             )
-        found |= {os.path.realpath(log.path): log for log in found_here}
+        found |= {os.path.realpath(log.path): log for log in logs_in_path}
     return list(found.values())
 
 

@@ -99,11 +99,13 @@ def unread_report(store: Store, *, since: date, columns: bool) -> UnreadReport:
             )
         )
     urns = {dataset.urn for dataset in live}
-    found, with_unknown_columns = _columns(store, evidence, live, since) if columns else (None, 0)
+    unread_columns, with_unknown_columns = (
+        _columns(store, evidence, live, since) if columns else (None, 0)
+    )
     return UnreadReport(
         since=since,
         datasets=tuple(unread),
-        columns=found,
+        columns=unread_columns,
         read=len(read_urns & urns),
         read_through_views=len(through_views & urns),
         not_judged=tuple(
@@ -166,14 +168,14 @@ def _columns(
     schemas = store.schemas.current(
         {dataset.urn for dataset in read_datasets} - with_unknown_columns
     )
-    found = []
+    unread_columns = []
     for dataset in read_datasets:
         if dataset.urn not in schemas:
             continue
         names = [field.name for field in schemas[dataset.urn].fields]
         unread = tuple(name for name in names if name.lower() not in columns_by_urn[dataset.urn])
         if unread:
-            found.append(
+            unread_columns.append(
                 UnreadColumns(urn=dataset.urn, name=dataset.name, columns=unread, of=len(names))
             )
-    return tuple(found), len(with_unknown_columns)
+    return tuple(unread_columns), len(with_unknown_columns)

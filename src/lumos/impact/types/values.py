@@ -137,10 +137,10 @@ class ExpressionTypes:
     def _is_moved(self, column: QueryColumn) -> bool:
         """Whether a column is used by position, and the column order of its table changes."""
         return any(
-            (fact.is_star or isinstance(column.definition, TableColumn))
+            (path.is_star or isinstance(column.definition, TableColumn))
             and (versions := self.versions(table)) is not None
             and versions.is_reordered
-            for (table, _), fact in column.origins.items()
+            for (table, _), path in column.origins.items()
         )
 
     def contains_changed_row(self, column: QueryColumn) -> bool:
