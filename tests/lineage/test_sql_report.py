@@ -4,8 +4,7 @@ import pytest
 
 from lineage.sql.edges import of
 from lumos.lineage.reported_lineage import LocationReference, ReportedLineage, TableName
-from lumos.lineage.sql import SqlText, analyse, analyse_many, report_script
-from lumos.lineage.sql_report import TableColumns
+from lumos.lineage.sql import analyse, report_script
 from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, UseKind
 
 
@@ -82,17 +81,6 @@ def test_problems_carry_place_line_and_statement() -> None:
         "2",
         "error",
     )
-
-
-@pytest.mark.parametrize("processes", [1, 2])
-def test_many_texts_come_back_in_their_order(processes: int) -> None:
-    filler = " -- " + "x" * 50_000
-    texts = [
-        SqlText(f"create table t{n} as select * from s{filler}", f"{n}.sql") for n in range(12)
-    ]
-    scripts = list(analyse_many(texts, columns=TableColumns({"s": ["a"]}), processes=processes))
-    assert [script.file for script in scripts] == [f"{n}.sql" for n in range(12)]
-    assert [edge.to_column for script in scripts for edge in script.edges] == ["a"] * 12
 
 
 @pytest.mark.parametrize(

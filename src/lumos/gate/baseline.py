@@ -4,7 +4,6 @@ Findings are only excused in the change that adds the file; like waivers, they h
 it is merged. Missing documentation is excused until it is written.
 """
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, ClassVar, Final
@@ -13,15 +12,14 @@ import msgspec
 from msgspec import Meta
 
 from lumos.annotations.reports import MissingDocs, MissingDocsReport
-from lumos.config.reader import SectionReader
 from lumos.config.section import Section
-from lumos.config.yaml_tree import ConfigPosition, ConfigurationError, parse_yaml
-from lumos.gate.reports import GateFinding, with_waiver
+from lumos.gate.reports import GateFinding, fingerprint_of, with_waiver
+from lumos.gate.waivers import FINGERPRINT, parse_file
 
 FILE: Final = ".lumos/baseline.yaml"
 _HEADER: Final = "# What was found when the gate was introduced. Written by: lumos gate init"
 _APPROVER: Final = "the baseline"
-_Fingerprint = Annotated[str, Meta(pattern=r"^[0-9a-f]{16}$", description="16 hexadecimal digits")]
+_Fingerprint = Annotated[str, Meta(pattern=FINGERPRINT, description="16 hexadecimal digits")]
 
 
 class Baseline(Section, frozen=True, kw_only=True):
@@ -35,12 +33,7 @@ class Baseline(Section, frozen=True, kw_only=True):
 
 def parse_baseline(text: str, *, file: str = FILE) -> Baseline:
     """The baseline of a YAML text; raises ConfigurationError with file and line."""
-    position = ConfigPosition(origin=file, folder="")
-    root, problems = parse_yaml(text, position=position, environment={})
-    found = SectionReader({}, problems).section(root, Baseline)
-    if problems or not isinstance(found, Baseline):
-        raise ConfigurationError(problems)
-    return found
+    return parse_file(text, Baseline, file=file)
 
 
 def read_baseline(root: Path) -> Baseline:
@@ -108,5 +101,4 @@ def documentation_fingerprint(dataset: MissingDocs) -> str:
 
 
 def _fingerprint(*parts: str) -> str:
-    text = "\0".join(("documentation", *parts))
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return fingerprint_of(("documentation", *parts))

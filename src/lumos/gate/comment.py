@@ -212,8 +212,7 @@ def _shorten(text: str) -> str:
     line = redact(" ".join(text[:_MAX_REDACTED_LENGTH].split()))
     if len(line) > _MAX_TEXT_LENGTH:
         line = f"{line[:_MAX_TEXT_LENGTH]}..."
-    return "".join("\N{REPLACEMENT CHARACTER}" if _is_hidden(each) else each for each in line)
-
-
-def _is_hidden(character: str) -> bool:
-    return unicodedata.category(character).startswith("C")
+    return "".join(
+        "\N{REPLACEMENT CHARACTER}" if unicodedata.category(each).startswith("C") else each
+        for each in line
+    )

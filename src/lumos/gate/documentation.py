@@ -62,7 +62,7 @@ def touched_datasets(
 
     `files` and `columns` are the files and columns of declared datasets, by URN.
     """
-    found: dict[str, TouchedDataset] = {}
+    touched: dict[str, TouchedDataset] = {}
     for diff in diffs:
         kinds = {row.kind for row in diff.changes if not row.path}
         if "removed" in kinds or diff.urn not in files:
@@ -72,14 +72,14 @@ def touched_datasets(
         ]
         if "added" in kinds:
             changed = [*columns.get(diff.urn, ())]
-        earlier = found.get(diff.urn)
+        earlier = touched.get(diff.urn)
         all_columns = (*(earlier.columns if earlier else ()), *changed)
-        found[diff.urn] = TouchedDataset(
+        touched[diff.urn] = TouchedDataset(
             diff.urn, Urn.parse(diff.urn).name, files[diff.urn], tuple(dict.fromkeys(all_columns))
         )
     for model, urn in models:
-        found.setdefault(urn, TouchedDataset(urn, model.name, model.file, model.columns or ()))
-    yield from found.values()
+        touched.setdefault(urn, TouchedDataset(urn, model.name, model.file, model.columns or ()))
+    yield from touched.values()
 
 
 def check_documentation(

@@ -1,11 +1,18 @@
 """Creates findings of the gate from impact reports, with the lines of SQL on their paths."""
 
-import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TypeAlias
 
-from lumos.gate.reports import Bump, Category, GateFinding, GateLocation, GateStep, Level
+from lumos.gate.reports import (
+    Bump,
+    Category,
+    GateFinding,
+    GateLocation,
+    GateStep,
+    Level,
+    fingerprint_of,
+)
 from lumos.impact.reports import ChangeReport, DownstreamReport, ImpactReport, ReasonReport
 from lumos.model.change import Verdict
 from lumos.model.paths import overlap
@@ -22,7 +29,6 @@ _BUMPS: dict[Verdict, Bump] = {
     Verdict.COMPATIBLE: "minor",
     Verdict.INFORMATIONAL: "patch",
 }
-_FINGERPRINT_LENGTH = 16
 _STAR = "*"
 _PROJECTION = "PROJECTION"
 
@@ -246,8 +252,7 @@ def _fingerprint(change: ChangeReport, affected: str, uses: Iterable[str]) -> st
     parts = (
         change.urn, change.path, change.kind, change.before, change.after, affected, *sorted(uses)
     )  # fmt: skip
-    text = "\0".join(_text(part) or "" for part in parts)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_FINGERPRINT_LENGTH]
+    return fingerprint_of(_text(part) or "" for part in parts)
 
 
 def hop_locations(store: Store, reports: Iterable[ImpactReport]) -> Mapping[Hop, GateLocation]:
@@ -260,12 +265,12 @@ def hop_locations(store: Store, reports: Iterable[ImpactReport]) -> Mapping[Hop,
         for hop in pairwise(reason.path)
     }
     links = {(before.partition("#")[0], after.partition("#")[0]) for before, after in hops}
-    found = {}
+    locations = {}
     for edge in store.lineage.between(links):
         for mapping in edge.columns:
             if mapping.file is not None:
                 before = f"{edge.upstream}#{quoted_name(mapping.upstream)}"
                 after = f"{edge.downstream}#{quoted_name(mapping.downstream)}"
                 location = GateLocation(file=mapping.file, line=mapping.line)
-                found[before, after] = location
-    return {hop: found[hop] for hop in hops & found.keys()}
+                locations[before, after] = location
+    return {hop: locations[hop] for hop in hops & locations.keys()}

@@ -134,7 +134,8 @@ def read_declarations(
             if models and not declared:
                 found_models += _read_models(path, text, sql_dialect, macros)
         except (UnreadableSchema, UnreadableSql, MissingDependency) as problem:
-            remarks.append(f"Not compared: {_with_path(path, problem)}")
+            prefix = "" if str(problem).startswith(path) else f"{path}: "
+            remarks.append(f"Not compared: {prefix}{problem}")
     for texts in migrations.values():
         result = apply_migrations(texts, dialect=dialect)
         schemas += (
@@ -155,11 +156,6 @@ def migration_paths(files: Files) -> dict[str, str]:
         if path.lower().endswith(SQL_SUFFIX)
         and (folder := migration_folder(path, data.decode("utf-8", "replace"))) is not None
     }
-
-
-def _with_path(path: str, problem: Exception) -> str:
-    text = str(problem)
-    return text if text.startswith(path) else f"{path}: {text}"
 
 
 def _read_tables(path: str, text: str, dialect: Dialect) -> list[DeclaredSchema]:

@@ -232,14 +232,14 @@ def _schema_diffs(revisions: Revisions, models: Mapping[str, str]) -> Iterator[l
         if not each.complete
     }
     for pair in pair_declarations(revisions.before.schemas, revisions.after.schemas):
-        found = diff_datasets(pair.before, pair.after).datasets
-        if found:
+        diffs = diff_datasets(pair.before, pair.after).datasets
+        if diffs:
             # A documented model has the URN that the lineage of its SQL uses.
             yield [
                 msgspec.structs.replace(diff, urn=models.get(folded_name(diff.urn), diff.urn))
                 if diff.urn in incomplete
                 else diff
-                for diff in found
+                for diff in diffs
             ]
 
 
@@ -459,14 +459,19 @@ def _report(
             waived=len(findings) - len(open_findings),
             undocumented=len(undocumented),
         ),
-        findings=tuple(sorted(findings, key=_order)),
+        findings=tuple(
+            sorted(
+                findings,
+                key=lambda each: (
+                    ("error", "warning", "note").index(each.level),
+                    each.dataset,
+                    each.path,
+                    each.affected or "",
+                ),
+            )
+        ),
         waivers=problems,
         coverage=coverage,
         remarks=tuple(dict.fromkeys(remarks)),
         warn_only=warn_only,
     )
-
-
-def _order(finding: GateFinding) -> tuple[int, str, str, str]:
-    rank = ("error", "warning", "note").index(finding.level)
-    return rank, finding.dataset, finding.path, finding.affected or ""

@@ -84,8 +84,14 @@ class LineageSource:
         elif find_snapshot(self.path) is not None:
             workspace.snapshot.load(self.path, allow_dangling=True)
         else:
-            if self.path.is_file() and is_likely_snapshot(self.path):
-                _check_snapshot(self.path)
+            if (
+                self.path.is_file()
+                and is_likely_snapshot(self.path)
+                and b"lumos-snapshot" in self.path.read_bytes()[:_HEAD_BYTES]
+            ):
+                # A broken snapshot: opening it raises an error with the reason.
+                with open_snapshot(self.path):
+                    pass
             report = workspace.lineage.ingest(self.path, dialect=dialect)
             if not report.files and not self._optional:
                 raise MisuseError(
@@ -125,13 +131,6 @@ def committed_artefacts(repository: GitRepository, commit: str) -> Iterator[Path
                 file.write_bytes(data)
                 found_folder = folder
         yield found_folder
-
-
-def _check_snapshot(file: Path) -> None:
-    """Raise SnapshotError if a file is a broken snapshot; other files are ignored."""
-    if b"lumos-snapshot" in file.read_bytes()[:_HEAD_BYTES]:
-        with open_snapshot(file):
-            return
 
 
 def remove_outside_lineage(

@@ -58,7 +58,11 @@ def render_text(report: GateReport) -> str:
             "",
             "To approve a finding: lumos gate waive FINGERPRINT --reason TEXT --approver NAME",
         ]
-    return "".join(f"{_CONTROL_CHARACTERS.sub(_escape_character, line)}\n" for line in lines)
+    return "".join(
+        _CONTROL_CHARACTERS.sub(lambda match: match[0].encode("unicode_escape").decode(), line)
+        + "\n"
+        for line in lines
+    )
 
 
 def render_github(report: GateReport) -> str:
@@ -218,10 +222,6 @@ def _change_text(finding: GateFinding) -> str:
     if finding.before is not None and finding.after is not None:
         return f"{column}: {finding.before} -> {finding.after}"
     return f"{column} {finding.rule.replace('_', ' ')}"
-
-
-def _escape_character(match: re.Match[str]) -> str:
-    return match.group().encode("unicode_escape").decode("ascii")
 
 
 def _replace_invalid_xml(text: str) -> str:

@@ -111,12 +111,12 @@ def _applies(rule: GateRule, finding: GateFinding, datasets: Iterable[PolicyAttr
         (rule.tags, [tag for each in datasets for tag in each.tags]),
         (rule.environments, [each.environment for each in datasets]),
     )
-    return all(not patterns or _matches(patterns, values) for patterns, values in checks)
-
-
-def _matches(patterns: Iterable[str], values: Iterable[str]) -> bool:
-    return any(
-        fnmatchcase(value.casefold(), pattern.casefold())
-        for pattern in patterns
-        for value in values
+    return all(
+        not patterns
+        or any(
+            fnmatchcase(value.casefold(), pattern.casefold())
+            for pattern in patterns
+            for value in values
+        )
+        for patterns, values in checks
     )

@@ -49,7 +49,9 @@ class _SqlUnit:
         self.files.add(path)
         self.words.update(_words(text))
         self.created.add(_name(model_name(path).name[-1]))
-        for match in _WRITTEN_TABLE.finditer(_without_comments(text)):
+        # Sentences in comments would look like statements.
+        without_comments = _QUOTED_OR_COMMENT.sub(lambda match: match[1] or " ", text)
+        for match in _WRITTEN_TABLE.finditer(without_comments):
             if match["name"].startswith(_TEMPLATE):
                 # As in {{ ref('orders') }}, or {{ target }} with {% set target = 'orders' %}.
                 texts = [match["name"], *_SET_STATEMENT.findall(text)]
@@ -138,11 +140,6 @@ class SqlRelevance:
             units |= new
             pending += new
         return units
-
-
-def _without_comments(text: str) -> str:
-    """The text without comments, whose sentences would look like statements."""
-    return _QUOTED_OR_COMMENT.sub(lambda match: match[1] or " ", text)
 
 
 def _words(text: str) -> Iterator[str]:

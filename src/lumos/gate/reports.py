@@ -1,5 +1,7 @@
 """The report of `lumos gate`; its field names are a stable JSON contract."""
 
+import hashlib
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Final, Literal, TypeAlias
 
@@ -192,6 +194,12 @@ class GateReport(Report, frozen=True, kw_only=True):
 def title_of(finding: GateFinding) -> str:
     """A short title for the kind of a finding."""
     return "Undocumented" if finding.category == "documentation" else _TITLES[finding.level]
+
+
+def fingerprint_of(parts: Iterable[str]) -> str:
+    """A hash that identifies a finding by its parts."""
+    text = "\0".join(parts)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def with_waiver(finding: GateFinding, approver: str) -> GateFinding:

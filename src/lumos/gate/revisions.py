@@ -109,7 +109,7 @@ def read_revisions(
             dialect=dialect,
             protos=imports,
             macros=_macros(repository, files)
-            if any(map(_is_template, contents.values()))
+            if any(b"{{" in data for data in contents.values())
             else None,
         )
         for contents, files, imports in zip(
@@ -146,14 +146,10 @@ def read_revisions(
     return Revisions(files, declared_before, declared_after, unchanged_declarations, frozenset(sql))
 
 
-def _is_template(data: bytes) -> bool:
-    return b"{{" in data
-
-
 def _macros(repository: GitRepository, files: Mapping[str, str]) -> Macros:
     """The macros of the dbt projects among some files."""
-    found = {path: blob for path, blob in files.items() if is_macro_file(path)}
-    return read_macros(data.decode("utf-8", "replace") for _, data in repository.read(found))
+    macro_files = {path: blob for path, blob in files.items() if is_macro_file(path)}
+    return read_macros(data.decode("utf-8", "replace") for _, data in repository.read(macro_files))
 
 
 def _importing_files(protos: Mapping[str, bytes], changed: Collection[str]) -> set[str]:

@@ -372,7 +372,6 @@ class _ContractServer(_ContractPart, frozen=True, kw_only=True, rename="camel"):
 
 
 class _Contract(_ContractPart, frozen=True, kw_only=True, rename="camel"):
-    api_version: str = ""
     domain: str | None = None
     tags: list[str] | None = None
     schema: list[_ContractTable] | None = None

@@ -7,7 +7,7 @@ used by an earlier change; it is reported, so that it can be deleted.
 from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 from pathlib import Path
-from typing import Annotated, ClassVar, Final, NamedTuple
+from typing import Annotated, ClassVar, Final, NamedTuple, TypeVar
 
 from msgspec import Meta
 
@@ -19,6 +19,7 @@ from lumos.gate.reports import GateFinding, WaiverProblem, with_waiver
 
 FILE: Final = ".lumos/waivers.yaml"
 FINGERPRINT: Final = r"^[0-9a-f]{16}$"
+SectionT = TypeVar("SectionT", bound=Section)
 
 
 class Waiver(Section, frozen=True, kw_only=True):
@@ -49,12 +50,17 @@ class AppliedWaivers(NamedTuple):
 
 def parse_waivers(text: str, *, file: str = FILE) -> tuple[Waiver, ...]:
     """The waivers of a YAML text; raises ConfigurationError with file and line."""
+    return parse_file(text, WaiverFile, file=file).waivers
+
+
+def parse_file(text: str, kind: type[SectionT], *, file: str) -> SectionT:
+    """The content of a YAML file; raises ConfigurationError with file and line."""
     position = ConfigPosition(origin=file, folder="")
     root, problems = parse_yaml(text, position=position, environment={})
-    found = SectionReader({}, problems).section(root, WaiverFile)
-    if problems or not isinstance(found, WaiverFile):
+    content = SectionReader({}, problems).section(root, kind)
+    if problems or not isinstance(content, kind):
         raise ConfigurationError(problems)
-    return found.waivers
+    return content
 
 
 def apply_waivers(

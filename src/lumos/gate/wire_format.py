@@ -4,11 +4,10 @@ Stored messages are decoded by field number. Their readers are not in the lineag
 change itself is the finding.
 """
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from lumos.gate.reports import GateFinding, GateLocation
+from lumos.gate.reports import GateFinding, GateLocation, fingerprint_of
 from lumos.gate.schema_files import DeclaredSchema
 from lumos.impact.changes import column_parts
 from lumos.model.paths import parent_of
@@ -76,8 +75,12 @@ def _changes(before: Schema, after: Schema) -> Iterator[_WireChange]:
                 _NUMBER_RULE, path, str(earlier.number), str(field.number),
                 f"changed its field number from {earlier.number} to {field.number}",
             )  # fmt: skip
-        elif _is_encoded_differently(earlier.native_type, field.native_type):
+        else:
             one, other = str(earlier.native_type), str(field.native_type)
+            encodings = {_ENCODING_BY_TYPE.get(one), _ENCODING_BY_TYPE.get(other)}
+            # Types without an encoding are no numbers; they differ in the schema.
+            if None in encodings or len(encodings) == 1:
+                continue
             yield _WireChange(
                 _ENCODING_RULE, path, one, other, f"changed its encoding from {one} to {other}"
             )
@@ -94,18 +97,10 @@ def _wire_fields(schema: Schema) -> Iterator[_WireField]:
                 yield _WireField(note.path, note.field_id, parts[note.path].type.text, None)
 
 
-def _is_encoded_differently(before: str | None, after: str | None) -> bool:
-    """Whether two number types have different encodings; other types differ in the schema."""
-    encodings = {_ENCODING_BY_TYPE.get(each or "") for each in (before, after)}
-    return len(encodings) == 2 and None not in encodings
-
-
 def _finding(declared: DeclaredSchema, change: _WireChange) -> GateFinding:
     name = name_in(declared.urn)
-    parts = (declared.urn, *change)
-    key = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
     return GateFinding(
-        fingerprint=key[:16],
+        fingerprint=fingerprint_of((declared.urn, *change)),
         level="error",
         rule=change.rule,
         dataset=name,

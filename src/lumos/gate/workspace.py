@@ -54,12 +54,12 @@ class ModelUrns(NamedTuple):
 
     @classmethod
     def of(cls, store: Store, models: Iterable[SqlModel]) -> "ModelUrns":
-        found: dict[tuple[str, str], str] = {}
+        urns: dict[tuple[str, str], str] = {}
         for model in models:
             for edge in store.lineage.edges_by(f"sql:{model.file}"):
                 if folded_name(edge.downstream) == model.name.lower():
-                    found[model.file, model.name] = edge.downstream
-        return cls(found, _urns_by_name(store))
+                    urns[model.file, model.name] = edge.downstream
+        return cls(urns, _urns_by_name(store))
 
     def urn(self, model: SqlModel) -> str | None:
         return self.by_model.get((model.file, model.name)) or self.by_name.get(model.name.lower())
@@ -158,8 +158,9 @@ def load_change(
     changed = {path: text for path, text in new.items() if old.get(path) != text}
     if files := _write_files(tree, _contents(repository, changed)):
         workspace.lineage.ingest(*files, dialect=dialect)
-    deleted = old.keys() - new.keys()
-    store.transact(lambda transaction: _delete_lineage(transaction, deleted, at))
+    with store.transaction() as transaction:
+        for path in sorted(old.keys() - new.keys()):
+            transaction.lineage.report(f"sql:{path}", [], at=at)
     if outside:
         written_urns.update(_written_datasets(store, outside))
         remove_outside_lineage(store, outside, written_urns, at=at)
@@ -284,11 +285,6 @@ def _write_files(tree: Path, files: Iterable[tuple[str, bytes]]) -> list[Path]:
     return written
 
 
-def _delete_lineage(transaction: Transaction, paths: Iterable[str], at: datetime) -> None:
-    for path in sorted(paths):
-        transaction.lineage.report(f"sql:{path}", [], at=at)
-
-
 def _written_datasets(store: Store, outside: Sequence[str]) -> Iterator[str]:
     """The datasets that the repository's own SQL writes."""
     own = {each.name for each in store.lineage.reporters()} - set(outside)
@@ -297,8 +293,8 @@ def _written_datasets(store: Store, outside: Sequence[str]) -> Iterator[str]:
 
 def _urns_by_name(store: Store) -> dict[str, str]:
     """Datasets in lineage by name, without names that several datasets have."""
-    found: dict[str, set[str]] = {}
+    urns_by_name: dict[str, set[str]] = {}
     for edge in store.lineage.all():
         for urn in (edge.upstream, edge.downstream):
-            found.setdefault(folded_name(urn), set()).add(urn)
-    return {name: next(iter(urns)) for name, urns in found.items() if len(urns) == 1}
+            urns_by_name.setdefault(folded_name(urn), set()).add(urn)
+    return {name: next(iter(urns)) for name, urns in urns_by_name.items() if len(urns) == 1}

@@ -319,7 +319,16 @@ def impacts_report(datasets: Sequence[ImpactReport], remarks: Sequence[str]) -> 
         headline=f"This changes {plural(len(datasets), 'schema')}, affecting "
         f"{plural(counts.affected, 'downstream dataset')}",
         summary=summary,
-        datasets=tuple(sorted(datasets, key=_sort_key)),
+        datasets=tuple(
+            sorted(
+                datasets,
+                key=lambda each: (
+                    -each.summary.breaking,
+                    -each.summary.undetermined,
+                    each.change.urn,
+                ),
+            )
+        ),
         recommendations=tuple(
             dict.fromkeys(each for report in datasets for each in report.recommendations)
         ),
@@ -377,7 +386,3 @@ def describe_changes(changes: Sequence[ChangeReport], urn: str) -> str:
 
 def _severity(row: DownstreamReport) -> tuple[int, bool]:
     return WORST_FIRST.index(row.verdict), not row.affected
-
-
-def _sort_key(report: ImpactReport) -> tuple[int, int, str]:
-    return -report.summary.breaking, -report.summary.undetermined, report.change.urn

@@ -324,9 +324,8 @@ def spark_sql(query: exp.Query, temporary: Sequence[tuple[str, exp.Query]]) -> s
         ctes = ", ".join(f"`{name}` AS ({_spark_text(each)})" for name, each in temporary)
     except (SqlglotError, ValueError) as problem:
         # The generator fails on constructs of a single dialect.
-        raise UnsupportedStatement(
-            f"it cannot be translated to Spark SQL: {_first_line(problem)}"
-        ) from problem
+        reason = str(problem).strip().partition("\n")[0].rstrip(".")
+        raise UnsupportedStatement(f"it cannot be translated to Spark SQL: {reason}") from problem
     return f"WITH {ctes} SELECT * FROM ({text})"
 
 
@@ -338,10 +337,6 @@ def _spark_text(query: exp.Query) -> str:
         # Keep the case of user-defined functions, which error messages contain.
         normalize_functions=False,
     )
-
-
-def _first_line(problem: Exception) -> str:
-    return str(problem).strip().partition("\n")[0].rstrip(".")
 
 
 def _visible_ctes(table: exp.Table) -> set[str]:

@@ -17,7 +17,6 @@ lineage:
 """
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, ClassVar, Final
 
@@ -29,7 +28,6 @@ from lumos.config.yaml_tree import (
     ConfigProblem,
     ConfigurationError,
     ListNode,
-    MappingNode,
     read_yaml,
 )
 from lumos.errors import MisuseError
@@ -110,7 +108,8 @@ def report_declarations(file: Path, *, name: str) -> ReportedLineage:
     declared = SectionReader({}, problems).section(root, Declarations)
     if problems or not isinstance(declared, Declarations):
         raise ConfigurationError(problems)
-    lines = tuple(_lines(root))
+    node = root.entries[_KEY].node if _KEY in root.entries else None
+    lines = [item.position.line for item in node.items] if isinstance(node, ListNode) else []
     edges = (
         _edge(each, name, line, file.parent)
         for each, line in zip(declared.lineage, lines, strict=True)
@@ -133,12 +132,6 @@ def parse_reference(text: str, *, folder: Path | None = None) -> DatasetReferenc
     if "/" in text:
         return TableName(parts=tuple(part for part in text.split("/") if part))
     return TableName(parts=split_name(text, lower=True))
-
-
-def _lines(root: MappingNode) -> Iterator[int | None]:
-    node = root.entries[_KEY].node if _KEY in root.entries else None
-    for item in node.items if isinstance(node, ListNode) else ():
-        yield item.position.line
 
 
 def _edge(declared: DeclaredEdge, file: str, line: int | None, folder: Path) -> ReportedEdge:

@@ -81,7 +81,7 @@ def file_header(text: str, line: int) -> HeaderComment:
 
     A comment directly above that statement belongs to the statement, not to the file.
     """
-    leading = text[: _end_of_leading(text)]
+    leading = text[: max((piece.end() for piece in _pieces(text)), default=0)]
     if leading.count("\n") + 1 != line:
         return _parse_lines(_leading_lines(leading))
     paragraphs = _BLANK_LINE.split(leading)
@@ -121,10 +121,6 @@ def _pieces(text: str) -> Iterator[re.Match[str]]:
     while (piece := _PIECE.match(text, offset)) is not None:
         offset = piece.end()
         yield piece
-
-
-def _end_of_leading(text: str) -> int:
-    return max((piece.end() for piece in _pieces(text)), default=0)
 
 
 def _leading_lines(text: str) -> list[str]:
@@ -206,7 +202,9 @@ def _parse_lines(lines: list[str]) -> HeaderComment:
             paragraphs.append([])
         elif not _DIRECTIVE.match(text) and not annotations.add(line):
             paragraphs[-1].append(text)
-    descriptions = annotations.of_kind("description") or [" ".join(_first_paragraph(paragraphs))]
+    # Paragraphs of commented-out code are not descriptions.
+    texts = (each for each in paragraphs if each and not any(map(_CODE.match, each)))
+    descriptions = annotations.of_kind("description") or [" ".join(next(texts, []))]
     return HeaderComment(
         description=descriptions[0] or None,
         owners=parse_owners(annotations.of_kind("owner")),
@@ -220,11 +218,3 @@ def _parse_lines(lines: list[str]) -> HeaderComment:
             )
         ),
     )
-
-
-def _first_paragraph(paragraphs: list[list[str]]) -> Iterator[str]:
-    """The first paragraph that is text and not commented-out code."""
-    for paragraph in paragraphs:
-        if paragraph and not any(_CODE.match(line) for line in paragraph):
-            yield from paragraph
-            return

@@ -1,7 +1,7 @@
 """`lumos lineage ingest`: read lineage files and record their edges in the store."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -13,7 +13,7 @@ import msgspec
 from lumos.config import Settings
 from lumos.config.sql_names import NameTemplate
 from lumos.lineage.file_reader import FailedFile, FileReader, FileReport, ReadResult
-from lumos.lineage.input_files import InputFiles, InputFolder, InputKind, identify_files
+from lumos.lineage.input_files import InputFiles, InputKind, identify_files
 from lumos.lineage.name_index import load_name_index
 from lumos.lineage.reported_lineage import ColumnCoverage, LineageProblem, ReportedAnnotations
 from lumos.lineage.reports import CoverageReport, EdgeCounts, LineageIngestReport, ReporterReport
@@ -136,7 +136,7 @@ class LineageIngest:
         reader = FileReader(
             self._names,
             self._schemas,
-            load_memories=self._load_memories,
+            load_memories=(lambda _: {}) if self._store is None else self._store.lineage.memories,
             dialect=self._dialect,
             name_from=self._name_from,
             progress=self._progress,
@@ -219,9 +219,6 @@ class LineageIngest:
         if not descriptions and not self._store.annotations.urns(resolved.reporter):
             return 0
         return self._apply_annotations(resolved.reporter, descriptions, resolved.written)
-
-    def _load_memories(self, reporters: Collection[str]) -> Mapping[str, bytes]:
-        return {} if self._store is None else self._store.lineage.memories(reporters)
 
     def _resolve(self, results: Iterable[ReadResult]) -> Iterator[ResolvedLineage]:
         for each in results:
@@ -332,17 +329,17 @@ class LineageIngest:
         missing: dict[str, None] = {}
         held_back: dict[str, None] = {}
         for folder in inputs.folders:
-            in_folder = [name for name in reporters if _is_in_folder(name, folder)]
+            in_folder = [
+                name
+                for name in reporters
+                if any(
+                    name.startswith(kind) and is_inside(name.removeprefix(kind), folder.name)
+                    for kind in _FILE_REPORTERS
+                )
+            ]
             absent = [name for name in in_folder if name not in active | unread]
             is_doubtful = not folder.complete or (
                 len(absent) == len(in_folder) and not self._accept_removals
             )
             (held_back if is_doubtful else missing).update(dict.fromkeys(absent))
         return [name for name in missing if name not in held_back], list(held_back)
-
-
-def _is_in_folder(reporter: str, folder: InputFolder) -> bool:
-    return any(
-        reporter.startswith(kind) and is_inside(reporter.removeprefix(kind), folder.name)
-        for kind in _FILE_REPORTERS
-    )

@@ -143,7 +143,11 @@ class _FileFinder:
             if _DBT_PROJECT_FILE in files and (current / _DBT_TARGET_FOLDER / MANIFEST).is_file():
                 projects.add(current)
             in_project = any(current.is_relative_to(project) for project in projects)
-            self._add_files(current, sorted(self._encodable(current, files)), in_project=in_project)
+            for name in sorted(self._encodable(current, files)):
+                # The manifest contains the project's SQL with its templates rendered.
+                is_in_manifest = in_project and name.lower().endswith(EXTENSIONS)
+                if not name.startswith(".") and not is_in_manifest:
+                    self._add_file(current / name, is_in_folder=True)
         for problem in failed:
             name = self._name(Path(problem.filename or folder))
             reason = f"The folder cannot be read: {problem.strerror}."
@@ -167,13 +171,6 @@ class _FileFinder:
                 )
             else:
                 yield name
-
-    def _add_files(self, folder: Path, names: Iterable[str], *, in_project: bool) -> None:
-        for name in names:
-            # The manifest contains the project's SQL with its templates rendered.
-            if name.startswith(".") or (in_project and name.lower().endswith(EXTENSIONS)):
-                continue
-            self._add_file(folder / name, is_in_folder=True)
 
     def _add_file(self, file: Path, *, is_in_folder: bool = False) -> None:
         name = self._name(file)

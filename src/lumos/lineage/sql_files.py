@@ -242,11 +242,10 @@ def report_sql_file(
     file: SqlFile,
     script: ScriptLineage,
     *,
-    platform: str | None = None,
     text: SqlText | None = None,
 ) -> ReportedLineage:
     """The reported lineage of a SQL file; `text` is the text that was analysed as `script`."""
-    lineage = report_script(script, reporter=file.reporter, platform=platform, text=text)
+    lineage = report_script(script, reporter=file.reporter, text=text)
     edges = tuple(
         edge for edge in lineage.edges if not _has_unknown_name(edge.upstream, edge.downstream)
     )
@@ -255,15 +254,13 @@ def report_sql_file(
         edges=edges,
         scripts=tuple(map(_drop_unknown_tables, lineage.scripts)) if edges else (),
         unparsed=tuple(map(_drop_unknown_names, lineage.unparsed)),
-        descriptions=tuple(_descriptions(file, script, platform)),
+        descriptions=tuple(_descriptions(file, script)),
         problems=(*file.problems, *lineage.problems),
-        written=_analysed_targets(file, script, platform),
+        written=_analysed_targets(file, script),
     )
 
 
-def _analysed_targets(
-    file: SqlFile, script: ScriptLineage, platform: str | None
-) -> tuple[TableName, ...] | None:
+def _analysed_targets(file: SqlFile, script: ScriptLineage) -> tuple[TableName, ...] | None:
     """The tables that analysed statements write; None if all statements were analysed."""
     lines = file.sql.splitlines()
     analysed = {
@@ -274,7 +271,7 @@ def _analysed_targets(
     failed = {each.statement for each in script.unresolved if each.severity == "error"}
     if failed | {each.number for each in script.statements} <= analysed:
         return None
-    return tuple(TableName(parts=write.table, platform=platform) for write in script.writes)
+    return tuple(TableName(parts=write.table) for write in script.writes)
 
 
 def _moves_data(lines: Sequence[str], line: int) -> bool:
@@ -301,9 +298,7 @@ def _has_unknown_name(*tables: DatasetReference) -> bool:
     return any(isinstance(each, TableName) and UNKNOWN_NAME in each.parts for each in tables)
 
 
-def _descriptions(
-    file: SqlFile, script: ScriptLineage, platform: str | None
-) -> Iterator[ReportedAnnotations]:
+def _descriptions(file: SqlFile, script: ScriptLineage) -> Iterator[ReportedAnnotations]:
     """Annotations of tables, from comments above the statements that write them.
 
     If a file writes one table, its header describes that table. If it writes several, the header
@@ -329,7 +324,7 @@ def _descriptions(
         table_header = table_header.merge(file_comment)
         if not table_header.empty:
             yield ReportedAnnotations(
-                dataset=TableName(parts=table, platform=platform),
+                dataset=TableName(parts=table),
                 description=table_header.description,
                 owners=table_header.owners,
                 tags=table_header.tags,

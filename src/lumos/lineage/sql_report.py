@@ -80,20 +80,12 @@ class SqlLineageReport(Report, frozen=True, kw_only=True):
     statements: tuple[SqlStatementReport, ...]
 
 
-class NoSuchSchemaFile(MisuseError):
-    """The schema file does not exist."""
-
-    def __init__(self, file: Path) -> None:
-        self.file = file
-        super().__init__(f"The schema file {file} does not exist.")
-
-
 def sql_lineage(
     text: str, *, dialect: str | None = None, schema: Path | None = None, file: str | None = None
 ) -> SqlLineageReport:
     """The lineage of a text; `schema` is a file with the columns of tables."""
     if schema is not None and not schema.is_file():
-        raise NoSuchSchemaFile(schema)
+        raise MisuseError(f"The schema file {schema} does not exist.")
     columns = no_columns if schema is None else columns_in(schema)
     return _report(analyse(text, dialect=dialect, columns=columns, file=file))
 

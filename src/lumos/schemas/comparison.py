@@ -1,6 +1,6 @@
 """Compares two schemas at any depth."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar
 
 from lumos.errors import MisuseError
@@ -33,7 +33,8 @@ class _NestedAnnotations(NamedTuple):
 
     @classmethod
     def of(cls, before: Field, after: Field) -> "_NestedAnnotations":
-        return cls(_by_path(before.nested), _by_path(after.nested))
+        old, new = ({each.path: each for each in side.nested} for side in (before, after))
+        return cls(old, new)
 
     def without_removed(self, removed: Collection[str]) -> "_NestedAnnotations":
         """Drop the annotations of removed fields, which are part of the removal."""
@@ -233,7 +234,3 @@ def _nested_annotation_changes(
         if old.description != new.description:
             yield DescriptionChanged(path=path, before=old.description, after=new.description)
         yield from _annotation_changes(old, new, path)
-
-
-def _by_path(nested: Iterable[NestedField]) -> dict[str, NestedField]:
-    return {each.path: each for each in nested}

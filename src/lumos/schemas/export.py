@@ -147,7 +147,11 @@ def export_schemas(datasets: Iterable[DatasetSchema], folder: Path) -> SchemaExp
     schemas = {each.urn: each for each in datasets}
     paths = file_paths_of(schemas)
     for parent in sorted({path.parent for path in paths.values()}):
-        _create_folder(folder / parent, root=folder)
+        if not (folder / parent).resolve().is_relative_to(folder.resolve()):
+            raise MisuseError(
+                f"{folder / parent} is a link that leads out of {folder}. Remove it first."
+            )
+        (folder / parent).mkdir(parents=True, exist_ok=True)
     edited_manually = {
         path
         for path in paths.values()
@@ -181,12 +185,6 @@ def file_paths_of(urns: Iterable[str]) -> dict[str, PurePosixPath]:
                 f"{paths[urn].name.removesuffix(SCHEMA_SUFFIX)}%~{digest}{SCHEMA_SUFFIX}"
             )
     return paths
-
-
-def _create_folder(parent: Path, *, root: Path) -> None:
-    if not parent.resolve().is_relative_to(root.resolve()):
-        raise MisuseError(f"{parent} is a link that leads out of {root}. Remove it first.")
-    parent.mkdir(parents=True, exist_ok=True)
 
 
 def _write(file: Path, text: str) -> bool:

@@ -244,13 +244,12 @@ def read_folders(
     before: Path, after: Path
 ) -> tuple[dict[str, DatasetSchema], dict[str, DatasetSchema]]:
     """The schemas in the files of two folders, by URN; equal files are not parsed."""
-    old, new = _contents(before), _contents(after)
+    old, new = (
+        {file.relative_to(folder): file.read_bytes() for file in schema_files_in(folder)}
+        for folder in (before, after)
+    )
     unchanged = {path for path, data in old.items() if new.get(path) == data}
     return _read_changed_files(before, old, unchanged), _read_changed_files(after, new, unchanged)
-
-
-def _contents(folder: Path) -> dict[Path, bytes]:
-    return {file.relative_to(folder): file.read_bytes() for file in schema_files_in(folder)}
 
 
 def _read_changed_files(

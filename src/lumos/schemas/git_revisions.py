@@ -172,7 +172,10 @@ class GitRepository:
         unchanged = dict(before.items() & after.items())
         if before.keys() == after.keys() == unchanged.keys():
             return RevisionSchemas({}, {}, ())
-        unchanged_urns = self._urns(unchanged)
+        unchanged_urns = {
+            read_urn(data, default_name=name_of_file(PurePosixPath(name))): name
+            for name, data in self.read(unchanged)
+        }
         at_base = self._read_schemas(
             _without(before, unchanged), unchanged_urns, location=f"{base}:{folder}"
         )
@@ -252,11 +255,6 @@ class GitRepository:
     def _top(self) -> str:
         top = self._git("rev-parse", "--show-toplevel")
         return os.path.realpath(os.fsdecode(top).removesuffix("\n"))
-
-    def _urns(self, files: Mapping[str, str]) -> dict[str, str]:
-        """The names of files by the URNs in their headers."""
-        return {read_urn(data, default_name=name_of_file(PurePosixPath(name))): name
-                for name, data in self.read(files)}  # fmt: skip
 
     def _read_schemas(
         self, files: Mapping[str, str], urns_elsewhere: Mapping[str, str], *, location: str

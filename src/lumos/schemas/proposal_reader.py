@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar, get_args
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
@@ -201,9 +201,7 @@ def _error(block: MappingNode, text: str) -> ConfigurationError:
 
 
 ProposalKind: TypeAlias = Literal["lumos", "json-schema", "avro", "sql", "dbt", "parquet"]
-PROPOSAL_KINDS: Final[tuple[ProposalKind, ...]] = get_args(ProposalKind)
 TableT = TypeVar("TableT", SqlTable, DbtModel)
-DIALECTS: Final[tuple[Dialect, ...]] = get_args(Dialect)
 
 _KIND_OF_SUFFIX: Final[dict[str, ProposalKind]] = {
     ".schema": "lumos",
@@ -297,7 +295,9 @@ def detect_kind(file: Path) -> ProposalKind:
             return "parquet"
     text = read_text(file)
     if file.suffix.lower() == ".json" or text.lstrip()[:1] in ("{", "["):
-        return "avro" if _is_avro(_parse_json(file, text)) else "json-schema"
+        value = _parse_json(file, text)
+        is_record = isinstance(value, dict) and value.get("type") == "record"
+        return "avro" if is_record and "fields" in value else "json-schema"
     if _CREATE_TABLE.search(text):
         return "sql"
     return "dbt" if _DBT_SECTION.search(text) else "lumos"
@@ -415,11 +415,6 @@ def _check_known_types(file: Path, schema: Schema) -> Schema:
             problem = f"there is no type named '{name}'"
         raise UnreadableSchema(str(file), f"at {path}: {problem}")
     return schema
-
-
-def _is_avro(value: object) -> bool:
-    """Whether JSON is an Avro record rather than a JSON Schema."""
-    return isinstance(value, dict) and value.get("type") == "record" and "fields" in value
 
 
 def _parse_json(file: Path, text: str) -> Any:
@@ -540,8 +535,8 @@ def _choose_dialect(target: ProposalTarget, read_schema: Callable[[Dialect], Sch
     dialect = target.dialect or DIALECT_OF_PLATFORM.get(target.platform)
     if dialect is not None:
         return dialect
-    return min(GUESSED_DIALECTS, key=lambda dialect: _count_unknown_types(read_schema(dialect)))
 
+    def unknown_types_in(dialect: Dialect) -> int:
+        return sum(isinstance(field.type, Unknown) for field in read_schema(dialect).fields)
 
-def _count_unknown_types(schema: Schema) -> int:
-    return sum(isinstance(field.type, Unknown) for field in schema.fields)
+    return min(GUESSED_DIALECTS, key=unknown_types_in)

@@ -59,9 +59,6 @@ def summarise_evolution(
     )
 
 
-SCHEMA_DIFF: Final = "schema_diff.json"
-
-
 class DatasetDiff(Report, frozen=True, kw_only=True):
     """The changes of one dataset, worst for consumers first."""
 

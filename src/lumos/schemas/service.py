@@ -15,7 +15,7 @@ from lumos.model.json_codec import to_json
 from lumos.model.schema import parse_schema
 from lumos.model.time_expression import parse_time
 from lumos.model.urn import SCHEME
-from lumos.schemas.changes import Milestone, milestones_of
+from lumos.schemas.changes import milestones_of
 from lumos.schemas.diff import diff_datasets, diff_pair
 from lumos.schemas.diff_inputs import (
     DiffSide,
@@ -169,6 +169,7 @@ class Schemas:
         dataset, versions = self._versions(store, name, as_of=as_of)
         alerts = store.notification_outbox.alerts(each.event.event_id for each in versions)
         states = {event_id: alert.state for event_id, alert in alerts.items()}
+        end = None if as_of is None else parse_time(as_of, now=datetime.now(UTC), end=True)
         return HistoryReport(
             urn=dataset.urn,
             name=dataset.name,
@@ -176,7 +177,11 @@ class Schemas:
                 VersionReport.of(dataset.urn, each, states.get(each.event.event_id))
                 for each in reversed(versions)
             ),
-            milestones=_milestones(store, dataset.urn, as_of=as_of),
+            milestones=tuple(
+                each
+                for each in milestones_of(store, store.known_dataset(dataset.urn))
+                if end is None or each.timestamp <= end
+            ),
         )
 
     def timeline(self, name: str, *, as_of: str | None = None) -> TimelineReport:
@@ -271,14 +276,6 @@ class Schemas:
 
     def _history(self) -> SchemaHistory:
         return SchemaHistory(self._open(), now=datetime.now(UTC))
-
-
-def _milestones(store: Store, urn: str, *, as_of: str | None) -> tuple[Milestone, ...]:
-    milestones = milestones_of(store, store.known_dataset(urn))
-    if as_of is None:
-        return milestones
-    end = parse_time(as_of, now=datetime.now(UTC), end=True)
-    return tuple(each for each in milestones if each.timestamp <= end)
 
 
 def _compare_sides(old: DiffSide, new: DiffSide) -> DiffReport:

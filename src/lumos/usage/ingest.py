@@ -129,7 +129,7 @@ class LogIngest:
             }
             self._problems += [reason for reason in skipped if reason not in _REASONS]
             days = [_date(each.day) for each in counts if each.day is not None]
-            found = sum(each.statements for each in counts if each.skip_reason is None)
+            statement_count = sum(each.statements for each in counts if each.skip_reason is None)
             queries = self._queries(statements, reporter)
             counted = self._store.usage.counted_keys(() if layout.cumulative else days)
             new_statements = statements.new_statements(counted)
@@ -146,9 +146,9 @@ class LogIngest:
             kind=layout.name,
             dialect=dialect or layout.dialect,
             files=len(logs),
-            statements=found,
+            statements=statement_count,
             counted=new,
-            counted_before=found - new,
+            counted_before=statement_count - new,
             left_out={name: skipped[name] for name in sorted(skipped) if name in _REASONS},
             queries=len(queries),
             understood=sum(query.analysis.problem is None for query in queries),
@@ -249,15 +249,15 @@ class LogIngest:
         """The datasets and columns that a query reads."""
         columns: dict[str, dict[str, None]] = {}
         for access in query.analysis.reads:
-            found = self._tables.find(access.table, query.example.dialect)
-            if found is None:
+            resolution = self._tables.find(access.table, query.example.dialect)
+            if resolution is None:
                 continue
             names: tuple[str, ...] = access.columns
-            if self._tables.is_known(found):
-                names = self._tables.in_original_case(found.urn, names)
+            if self._tables.is_known(resolution):
+                names = self._tables.in_original_case(resolution.urn, names)
             else:
                 self._tables.add_unknown(access, query.sample.run_count)
-            columns.setdefault(found.urn, {}).update(dict.fromkeys(names))
+            columns.setdefault(resolution.urn, {}).update(dict.fromkeys(names))
         return [
             _ReadDataset(
                 urn, list(column_names), _sum_key(column_names) if query.example.is_sum else 0

@@ -170,11 +170,11 @@ class NewStatementsOnSpark:
     def keys(self, first: int, last: int) -> dict[int, "array[int]"]:
         """The keys of the statements of each day in a period."""
         selected = self._between(first, last).select("day", "key")
-        found = selected.toArrow().sort_by("day").combine_chunks()
-        keys = memoryview(b"".join(_bytes(chunk) for chunk in found["key"].chunks)).cast("q")
+        table = selected.toArrow().sort_by("day").combine_chunks()
+        keys = memoryview(b"".join(_bytes(chunk) for chunk in table["key"].chunks)).cast("q")
         days: dict[int, array[int]] = {}
         start = 0
-        for count in pc.value_counts(found["day"]).to_pylist():
+        for count in pc.value_counts(table["day"]).to_pylist():
             days[count["values"]] = array("q", keys[start : start + count["counts"]])
             start += count["counts"]
         return days
@@ -237,17 +237,15 @@ def _read_task(read: ReadChunk) -> Callable[[Iterable[pa.RecordBatch]], Iterator
             for chunk in batch.column("chunk").to_pylist():
                 rows = iter(read(chunk))
                 while batch_rows := list(islice(rows, _BATCH_SIZE)):
-                    yield _batch(batch_rows)
+                    arrays = [
+                        arrow_array(values, field.type)
+                        for values, field in zip(
+                            zip(*batch_rows, strict=True), _STATEMENTS, strict=True
+                        )
+                    ]
+                    yield pa.RecordBatch.from_arrays(arrays, schema=_STATEMENTS)
 
     return run
-
-
-def _batch(rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
-    arrays = [
-        arrow_array(values, field.type)
-        for values, field in zip(zip(*rows, strict=True), _STATEMENTS, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=_STATEMENTS)
 
 
 def _analyse_task(

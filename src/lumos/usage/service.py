@@ -107,13 +107,13 @@ class UsageService:
             )
             for path in paths
         ]
-        found = [section for section in sections if section is not None]
-        if found and len(paths) > 1:
+        databases = [section for section in sections if section is not None]
+        if databases and len(paths) > 1:
             raise MisuseError(
                 "The statistics of a database are ingested on their own. Run the command once for "
                 "each database, and once for the files."
             )
-        return found[0] if found else None
+        return databases[0] if databases else None
 
     def _ingest_database(
         self, section: "SourceSettings", *, name: str | None, progress: Progress
@@ -205,6 +205,7 @@ class UsageService:
         if imported is not None:
             usage, known_since = imported, known_since or imported.since
         columns = {} if usage is None else usage.columns
+        read_columns = columns_read(columns)
         fields = [field.name for field in known.schema.fields] if known.schema else []
         readers = usage.readers if usage else ()
         has_unknown_columns = (
@@ -221,7 +222,9 @@ class UsageService:
             last_accessed=usage.last_accessed if usage else None,
             readers=readers,
             columns=columns,
-            unread_columns=None if has_unknown_columns else tuple(_unread(fields, columns)),
+            unread_columns=None
+            if has_unknown_columns
+            else tuple(name for name in fields if name.lower() not in read_columns),
             days=tuple(_days(reads)),
             logs=tuple(sorted({each.reporter for each in reads})),
             is_imported=imported is not None,
@@ -306,13 +309,13 @@ def _logs(paths: Sequence[str | Path], columns: Mapping[str, str] | None) -> "li
                 f"There is nothing at {path}. Give a query log or a folder of logs: "
                 "lumos usage ingest PATH"
             )
-        found_here = list(_logs_in(path, columns))
-        if not found_here:
+        logs_in_path = list(_logs_in(path, columns))
+        if not logs_in_path:
             raise MisuseError(
                 f"{path} is not a known kind of query log. Name its columns: "
                 "--columns user=WHO,time=WHEN,statement=SQL_TEXT"
             )
-        found |= {os.path.realpath(log.path): log for log in found_here}
+        found |= {os.path.realpath(log.path): log for log in logs_in_path}
     return list(found.values())
 
 
@@ -343,11 +346,6 @@ def _imported_usage(evidence: ReadEvidence, urn: str, since: date | None) -> Usa
     if since is not None and period is not None and period.last < since:
         return None
     return evidence.imported.get(urn)
-
-
-def _unread(fields: Iterable[str], columns: Mapping[str, object]) -> Iterator[str]:
-    read_columns = columns_read(columns)
-    return (name for name in fields if name.lower() not in read_columns)
 
 
 def _days(reads: Iterable[Reads]) -> Iterator[UsageDay]:

@@ -44,13 +44,13 @@ class LogTables:
         """The dataset of a reference; None for system tables."""
         if isinstance(reference, TableName) and _is_system_table(reference.parts):
             return None
-        found = self._names.find(reference, dialect=dialect)
-        self._resolutions[reference] = found
-        return found
+        resolution = self._names.find(reference, dialect=dialect)
+        self._resolutions[reference] = resolution
+        return resolution
 
-    def is_known(self, found: Resolution) -> bool:
+    def is_known(self, resolution: Resolution) -> bool:
         """Whether the store has the dataset."""
-        return found.method in _RESOLVED_METHODS and found.urn in self._names
+        return resolution.method in _RESOLVED_METHODS and resolution.urn in self._names
 
     def __contains__(self, urn: str) -> bool:
         """Whether a URN belongs to a known dataset."""
@@ -65,9 +65,9 @@ class LogTables:
             for parts in possible_tables(example):
                 if parts not in urns_by_table and not _is_system_table(parts):
                     table = TableName(parts=parts, platform=example.platform)
-                    found = self._names.find(table, dialect=example.dialect)
-                    if self.is_known(found):
-                        urns_by_table[parts] = found.urn
+                    resolution = self._names.find(table, dialect=example.dialect)
+                    if self.is_known(resolution):
+                        urns_by_table[parts] = resolution.urn
         self._load_columns(set(urns_by_table.values()))
         return {
             parts: tuple(self._column_names[urn].values())
@@ -101,15 +101,15 @@ class LogTables:
 
     def current_datasets(self, urns: Iterable[str]) -> Mapping[str, str]:
         """The datasets that provisional URNs refer to by now."""
-        found: dict[str, str] = {}
+        current: dict[str, str] = {}
         for urn in urns:
             reference = _reference(urn)
             if reference is None:
                 continue
             resolution = self._names.find(reference)
             if resolution.urn != urn and self.is_known(resolution):
-                found[urn] = resolution.urn
-        return found
+                current[urn] = resolution.urn
+        return current
 
     def _load_columns(self, urns: set[str]) -> None:
         new = urns - self._column_names.keys()

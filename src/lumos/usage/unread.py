@@ -13,7 +13,6 @@ from lumos.store.datasets import IMPORTED
 from lumos.store.usage import UNKNOWN_COLUMNS, ReadPeriod
 from lumos.usage.reports import NotJudged, UnreadColumns, UnreadDataset, UnreadReport
 
-_UNDATED_READS: Final = "imported usage has reads without dates"
 # Start of a nested part of a column.
 _NESTED_PART: Final = re.compile(r"[.\[]")
 
@@ -81,7 +80,12 @@ def unread_report(store: Store, *, since: date, columns: bool) -> UnreadReport:
         is_undated = dataset.urn in evidence.undated
         if known_since is None or known_since > since or is_undated:
             location = location_of(dataset.urn, dataset.source)
-            reason = _UNDATED_READS if is_undated else _reason(known_since, since)
+            if is_undated:
+                reason = "imported usage has reads without dates"
+            elif known_since is None:
+                reason = "no log covers it"
+            else:
+                reason = f"reads are known since {known_since}, not since {since}"
             not_judged[location, known_since, reason] += 1
             continue
         period = periods.get(dataset.urn)
@@ -95,11 +99,13 @@ def unread_report(store: Store, *, since: date, columns: bool) -> UnreadReport:
             )
         )
     urns = {dataset.urn for dataset in live}
-    found, with_unknown_columns = _columns(store, evidence, live, since) if columns else (None, 0)
+    unread_columns, with_unknown_columns = (
+        _columns(store, evidence, live, since) if columns else (None, 0)
+    )
     return UnreadReport(
         since=since,
         datasets=tuple(unread),
-        columns=found,
+        columns=unread_columns,
         read=len(read_urns & urns),
         read_through_views=len(through_views & urns),
         not_judged=tuple(
@@ -110,12 +116,6 @@ def unread_report(store: Store, *, since: date, columns: bool) -> UnreadReport:
         ),
         columns_not_judged=with_unknown_columns,
     )
-
-
-def _reason(known_since: date | None, since: date) -> str:
-    if known_since is None:
-        return "no log covers it"
-    return f"reads are known since {known_since}, not since {since}"
 
 
 def _read_through_views(read_urns: set[str], views: Iterable[tuple[str, str]]) -> set[str]:
@@ -168,14 +168,14 @@ def _columns(
     schemas = store.schemas.current(
         {dataset.urn for dataset in read_datasets} - with_unknown_columns
     )
-    found = []
+    unread_columns = []
     for dataset in read_datasets:
         if dataset.urn not in schemas:
             continue
         names = [field.name for field in schemas[dataset.urn].fields]
         unread = tuple(name for name in names if name.lower() not in columns_by_urn[dataset.urn])
         if unread:
-            found.append(
+            unread_columns.append(
                 UnreadColumns(urn=dataset.urn, name=dataset.name, columns=unread, of=len(names))
             )
-    return tuple(found), len(with_unknown_columns)
+    return tuple(unread_columns), len(with_unknown_columns)

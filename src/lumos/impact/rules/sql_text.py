@@ -161,7 +161,8 @@ def simple_statement_effect(
         all_derived += (each for each in derived if each.output.before != each.output.after)
         type_uses += edge_uses
         type_uses += (each.type_use for each in derived if each.type_use is not None)
-    if type_uses and _is_nested(text):
+    if type_uses and (len(_SELECT.findall(text)) != 1 or _NESTING_KEYWORDS.are_in(text)):
+        # A name may refer to the result of another query.
         return None
     if not _edges_explain_occurrences(changed, text, derivation.edges):
         return None
@@ -186,11 +187,6 @@ def _with_type_use(derived: _DerivedColumn, type_uses: Sequence[TypeUse]) -> Out
         return derived.output
     position = type_uses.index(derived.type_use)
     return msgspec.structs.replace(derived.output, type_uses=(position,))
-
-
-def _is_nested(text: str) -> bool:
-    """Whether a name may refer to the result of another query."""
-    return len(_SELECT.findall(text)) != 1 or _NESTING_KEYWORDS.are_in(text)
 
 
 def _type_uses_in_clauses(
@@ -225,8 +221,10 @@ def edges_cover_removed_columns(
 ) -> bool:
     """Whether columns are only removed, and the edges contain every use of these."""
     assert derivation.sql is not None
-    if not all(map(_only_loses_columns, changed.values())):
-        return False
+    for versions in changed.values():
+        remains = any(versions.columns[name][1] is not None for name in versions.changed)
+        if versions.may_have_changed or remains:
+            return False
     edges = [edge for edge in derivation.edges if edge.upstream in changed]
     text = derivation.sql.casefold()
     if UNKNOWN_NAME in text:
@@ -236,12 +234,6 @@ def edges_cover_removed_columns(
     # An existing target table keeps its columns.
     return not _WRITE_KEYWORDS.are_in(text) and _edges_explain_occurrences(
         changed, text, derivation.edges
-    )
-
-
-def _only_loses_columns(versions: TableVersions) -> bool:
-    return not versions.may_have_changed and all(
-        versions.columns[name][1] is None for name in versions.changed
     )
 
 

@@ -115,7 +115,11 @@ def _assess_type(use: TypeUse, before: DataType, after: DataType) -> Assessment:
         return _assess_store(use, finding, before, after)
     if _is_too_wide_for_days(use, before, after):
         return Assessment(BREAKING, f"adds {use.value} to a date as {before.text}", fails=True)
-    if use.operation is UseOperation.DIVIDED and _loses_integer_division(use, before, after):
+    operand_types = before, use.partner_before.type if use.partner_before is not None else None
+    was_integer_division = use.operation is UseOperation.DIVIDED and _INTEGERS.issuperset(
+        operand_types
+    )
+    if was_integer_division and after not in _INTEGERS:
         return Assessment(BREAKING, f"divides {use.value} as an integer")
     if use.is_literal and (removed := _removed_symbol(use, before, after)):
         return Assessment(
@@ -159,11 +163,6 @@ def _is_too_wide_for_days(use: TypeUse, before: DataType, after: DataType) -> bo
         and partner is not None
         and family(partner) == "time"
     )
-
-
-def _loses_integer_division(use: TypeUse, before: DataType, after: DataType) -> bool:
-    other = use.partner_before.type if use.partner_before is not None else None
-    return before in _INTEGERS and other in _INTEGERS and after not in _INTEGERS
 
 
 def _is_known_to_accept(use: TypeUse, before: DataType, after: DataType) -> bool:

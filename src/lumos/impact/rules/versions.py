@@ -44,7 +44,8 @@ def versions_of_changed_dataset(
 
 def _column_pair(change: AnySchemaChange, pairs: Mapping[str, Pair]) -> dict[str, Pair]:
     """A changed column before and after, by name; for datasets whose schema is unknown."""
-    name = _unquote(change.path)
+    path = change.path
+    name = path[1:-1].replace("``", "`") if path.startswith("`") else path
     old, new = pairs.get(name, (None, None))
     match change:
         case FieldAdded(after=field):
@@ -69,10 +70,6 @@ def _column_pair(change: AnySchemaChange, pairs: Mapping[str, Pair]) -> dict[str
             }
         case _:
             return {}
-
-
-def _unquote(path: str) -> str:
-    return path[1:-1].replace("``", "`") if path.startswith("`") else path
 
 
 def versions_of_downstream_dataset(

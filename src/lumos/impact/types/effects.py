@@ -522,8 +522,8 @@ class _ScriptAnalysis(SqlWatcher):
     def _find_moved_column(self, relation: QueryRelation) -> QueryColumn | None:
         """A column selected by a star from a table whose column order changes."""
         for column in relation.columns:
-            for (table, _), fact in column.origins.items():
-                if fact.is_star:
+            for (table, _), path in column.origins.items():
+                if path.is_star:
                     versions = self._values.versions(table)
                     if versions is not None and versions.is_reordered:
                         return column
@@ -577,7 +577,7 @@ class _ScriptAnalysis(SqlWatcher):
 
 
 def _excerpt_of(column: QueryColumn) -> Excerpt | None:
-    excerpts = (fact.excerpt for fact in column.origins.values())
+    excerpts = (path.excerpt for path in column.origins.values())
     return next((each for each in excerpts if each is not None), None)
 
 

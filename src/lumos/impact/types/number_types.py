@@ -201,16 +201,12 @@ class NumberTypes:
         if isinstance(one, String) and isinstance(other, String):
             lengths = (one.length, other.length)
             return String(None if None in lengths else max(filter(None, lengths)))
-        if _is_timestamp(one) and _is_timestamp(other):
+        if all(type == DATE or isinstance(type, Timestamp) for type in (one, other)):
             timestamps = [type for type in (one, other) if isinstance(type, Timestamp)]
             return Timestamp(timestamps[0].unit, zoned=any(each.zoned for each in timestamps))
         if not (is_number(one) and is_number(other)):
             return UNKNOWN
         return self.calculate(Operator.COMMON, Operand(one), Operand(other)) or UNKNOWN
-
-
-def _is_timestamp(type: DataType) -> bool:
-    return type == DATE or isinstance(type, Timestamp)
 
 
 def _widen(one: DecimalSize, other: DecimalSize) -> DecimalSize:

@@ -144,7 +144,8 @@ class TypeUseCollector:
             return not isinstance(parent.parent, exp.Filter)
         if isinstance(parent, exp.Order | exp.Distinct):
             return isinstance(parent.parent, exp.Query)
-        return not isinstance(parent, _INNER_NODES) or _is_assignment(parent)
+        is_assignment = isinstance(parent.parent, exp.Update) and parent.arg_key == "expressions"
+        return not isinstance(parent, _INNER_NODES) or is_assignment
 
     def _collect_clause_use(
         self, reference: ColumnReference, child: exp.Expr, change: ValueChange
@@ -513,11 +514,6 @@ def _expands_elements(node: exp.Expr, change: ValueChange) -> bool:
         return False
     types = [each.type if each is not None else None for each in (change.before, change.after)]
     return any(all(isinstance(type, kind) for type in types) for kind in (Array, Map))
-
-
-def _is_assignment(node: exp.Expr) -> bool:
-    """Whether an equality is an assignment in SET of an UPDATE."""
-    return isinstance(node.parent, exp.Update) and node.arg_key == "expressions"
 
 
 def _containing_node(query: exp.Expr) -> exp.Expr | None:

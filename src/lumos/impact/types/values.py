@@ -137,10 +137,10 @@ class ExpressionTypes:
     def _is_moved(self, column: QueryColumn) -> bool:
         """Whether a column is used by position, and the column order of its table changes."""
         return any(
-            (fact.is_star or isinstance(column.definition, TableColumn))
+            (path.is_star or isinstance(column.definition, TableColumn))
             and (versions := self.versions(table)) is not None
             and versions.is_reordered
-            for (table, _), fact in column.origins.items()
+            for (table, _), path in column.origins.items()
         )
 
     def contains_changed_row(self, column: QueryColumn) -> bool:
@@ -189,7 +189,10 @@ class ExpressionTypes:
     def _compute_column(self, column: QueryColumn) -> ValueChange:
         definition = column.definition
         if isinstance(definition, TableColumn):
-            return self._change_of_table_column(definition)
+            key = (definition.table, definition.name)
+            if key not in self._table_columns:
+                self._table_columns[key] = self._load_table_column(definition)
+            return self._table_columns[key]
         if isinstance(definition, OuterJoined):
             return self._make_nullable(self.change_of_column(definition.column))
         if isinstance(definition, FieldAccess):
@@ -235,12 +238,6 @@ class ExpressionTypes:
         return ValueChange(
             before, after, change.is_unknown or (change.is_changed and has_unknown_type)
         )
-
-    def _change_of_table_column(self, column: TableColumn) -> ValueChange:
-        key = (column.table, column.name)
-        if key not in self._table_columns:
-            self._table_columns[key] = self._load_table_column(column)
-        return self._table_columns[key]
 
     def _load_table_column(self, column: TableColumn) -> ValueChange:
         versions = self.versions(column.table)

@@ -9,6 +9,7 @@ import msgspec
 
 from lumos.annotations.owner_names import owner_texts, parse_owners
 from lumos.lineage.dbt.project import (
+    DbtColumn,
     DbtNode,
     DbtProject,
     DbtRelations,
@@ -24,7 +25,6 @@ from lumos.lineage.reported_lineage import (
     ReportedAnnotations,
     ReportedEdge,
     ReportedLineage,
-    ReportedScript,
     ReportedUnparsedStatement,
     TableName,
     UrnReference,
@@ -97,9 +97,18 @@ class _ProjectReport:
             reporter=f"dbt:{self._project.name}",
             edges=(
                 *(edge for key in jobs for edge in self._edges(key)),
-                *self._exposure_edges(),
+                *(
+                    # Exposures are dashboards and the like.
+                    ReportedEdge(upstream=upstream, downstream=self._exposure(node))
+                    for key, node in self._project.exposures.items()
+                    for upstream in self._relations.upstream(key)
+                ),
             ),
-            scripts=tuple(self._scripts()),
+            scripts=tuple(
+                msgspec.structs.replace(script, dataset=self._relations.table(key))
+                for key, analysed in self._analysed.items()
+                for script in analysed.scripts
+            ),
             unparsed=tuple(self._unparsed()),
             jobs=tuple(self._job(key) for key in jobs),
             flows=tuple(self._flow(key) for key in jobs),
@@ -128,24 +137,12 @@ class _ProjectReport:
                     upstream=upstream, downstream=table, job=job, confidence=confidence
                 )
 
-    def _scripts(self) -> Iterator[ReportedScript]:
-        """The compiled SQL of each model, assigned to its table."""
-        for key, analysed in self._analysed.items():
-            for script in analysed.scripts:
-                yield msgspec.structs.replace(script, dataset=self._relations.table(key))
-
     def _unparsed(self) -> Iterator[ReportedUnparsedStatement]:
         """The compiled SQL that could not be parsed; it writes the table of its model."""
         for key, analysed in self._analysed.items():
             table = self._relations.table(key)
             for each in analysed.unparsed if table is not None else ():
                 yield msgspec.structs.replace(each, writes=(table,))
-
-    def _exposure_edges(self) -> Iterator[ReportedEdge]:
-        """The edges to exposures, such as dashboards."""
-        for key, node in self._project.exposures.items():
-            for upstream in self._relations.upstream(key):
-                yield ReportedEdge(upstream=upstream, downstream=self._exposure(node))
 
     def _exposure(self, node: DbtNode) -> UrnReference:
         return UrnReference(
@@ -237,7 +234,7 @@ class _ProjectReport:
             column_tags={
                 column.name or name: column_tags
                 for name, column in declared.items()
-                if (column_tags := _column_tags(column.tags, column.config))
+                if (column_tags := _column_tags(column))
             },
         )
 
@@ -314,6 +311,6 @@ def _texts(value: Any) -> tuple[str, ...]:
     return tuple(str(each) for each in value) if isinstance(value, list) else ()
 
 
-def _column_tags(tags: Any, config: Any) -> tuple[str, ...]:
-    in_config = config.get("tags") if isinstance(config, dict) else None
-    return tuple(dict.fromkeys((*_texts(tags), *_texts(in_config))))
+def _column_tags(column: DbtColumn) -> tuple[str, ...]:
+    in_config = column.config.get("tags") if isinstance(column.config, dict) else None
+    return tuple(dict.fromkeys((*_texts(column.tags), *_texts(in_config))))

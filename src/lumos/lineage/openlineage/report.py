@@ -137,6 +137,7 @@ class _JobReport:
 
     def build(self) -> ReportedLineage:
         datasets = _merge_facets(self._relevant_runs)
+        running = [run for run in self._runs if run.state == "RUNNING"][-_MAX_RUNNING:]
         edges, coverage = self._edges()
         return ReportedLineage(
             reporter=_job_reporter(self._key),
@@ -148,13 +149,10 @@ class _JobReport:
             reads=tuple(self._reads()),
             problems=tuple(self._facets.problems),
             coverage=coverage,
-            memory=encode_events(self._events, {run.run_id for run in self._runs_to_store()}),
+            memory=encode_events(
+                self._events, {run.run_id for run in (*self._relevant_runs, *running)}
+            ),
         )
-
-    def _runs_to_store(self) -> list[OpenLineageRun]:
-        """The relevant runs, and those that are still running."""
-        running = [run for run in self._runs if run.state == "RUNNING"]
-        return [*self._relevant_runs, *running[-_MAX_RUNNING:]]
 
     def _for_each_dataset(
         self,

@@ -1,15 +1,10 @@
 """Analyses a SQL script: tokenise, split, parse, and read the lineage of each statement."""
 
 import logging
-import os
-import pickle
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, suppress
-from itertools import repeat
-from multiprocessing import get_context
 from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
@@ -56,7 +51,6 @@ from lumos.lineage.sql.script import (
     ColumnEdge,
     Parts,
     ScriptLineage,
-    SqlText,
     StatementLineage,
     UnparsedSql,
 )
@@ -716,40 +710,3 @@ def _rename_tables(statement: StatementLineage, new_names: dict[Parts, Parts]) -
         for write in statement.writes
     )
     return msgspec.structs.replace(statement, writes=writes)
-
-
-# For shorter texts, starting another process takes longer than it saves.
-_MIN_PARALLEL_LENGTH: Final = 400_000
-_CHUNKS_PER_PROCESS: Final = 8
-
-
-def analyse_many(
-    texts: Sequence[SqlText], *, columns: ColumnProvider = no_columns, processes: int | None = None
-) -> Iterator[ScriptLineage]:
-    """Analyse many texts; the results are in the same order.
-
-    If there is enough text and `columns` can be pickled, several processes are used, by default one
-    per processor.
-    """
-    count = min(processes or os.cpu_count() or 1, len(texts))
-    size = sum(len(each.text) for each in texts)
-    if count < 2 or size < _MIN_PARALLEL_LENGTH or not _can_be_pickled(columns):
-        for each in texts:
-            yield _analyse_text(each, columns)
-        return
-    # A forked process would inherit the locks and connections of this one.
-    with ProcessPoolExecutor(count, mp_context=get_context("spawn")) as pool:
-        chunk = max(1, len(texts) // (count * _CHUNKS_PER_PROCESS))
-        yield from pool.map(_analyse_text, texts, repeat(columns), chunksize=chunk)
-
-
-def _analyse_text(sql: SqlText, columns: ColumnProvider) -> ScriptLineage:
-    return analyse(sql.text, dialect=sql.dialect, columns=columns, file=sql.file)
-
-
-def _can_be_pickled(columns: ColumnProvider) -> bool:
-    try:
-        pickle.dumps(columns)
-    except (pickle.PicklingError, AttributeError, TypeError):
-        return False
-    return True

@@ -293,9 +293,11 @@ def parse_in_other_dialect(
             _token_kind(dialect, '"') == "string" and _token_kind(dialect, "`") == "name"
         )
         statement = in_backticks if needs_backticks else plain
-        if not _has_same_quoting(statement, own_dialect, dialect) or _differ_in_escapes(
-            statement, own_dialect, dialect
-        ):
+        has_other_escapes = _ESCAPE in statement and (
+            (_ESCAPE in own_dialect.tokenizer_class.STRING_ESCAPES)
+            != (_ESCAPE in dialect.tokenizer_class.STRING_ESCAPES)
+        )
+        if has_other_escapes or not _has_same_quoting(statement, own_dialect, dialect):
             continue
         try:
             tokens = list(shift_tokens(tokenize(statement, dialect), start, lines))
@@ -303,7 +305,9 @@ def parse_in_other_dialect(
         except SqlglotError:
             continue
         parsed = [node for node in nodes if node is not None]
-        if parsed and all(map(_is_parsed_statement, parsed)):
+        if parsed and all(
+            is_statement(node) and not isinstance(node, exp.Command) for node in parsed
+        ):
             return FallbackParse(name, tokens, nodes)
     return None
 
@@ -352,10 +356,6 @@ def _split_name(name: exp.Expr, text: str) -> list[exp.Expr]:
     return pieces
 
 
-def _is_parsed_statement(node: exp.Expr) -> bool:
-    return is_statement(node) and not isinstance(node, exp.Command)
-
-
 def _quote_with_backticks(text: str, tokens: Sequence[Token]) -> str:
     """A statement with quoted names in backticks, at unchanged offsets."""
     start, end = tokens[0].start, tokens[-1].end + 1
@@ -376,20 +376,14 @@ def _has_same_quoting(text: str, own_dialect: Dialect, other: Dialect) -> bool:
     if type(other) is type(own_dialect):
         return False
     are_brackets_names = _token_kind(own_dialect, "[") is None and _token_kind(other, "[") == "name"
-    if are_brackets_names and not _has_only_bracketed_names(text):
+    if are_brackets_names and "[" in _BRACKETED_NAME.sub("", text):
+        # Some brackets contain no names, unlike in T-SQL.
         return False
     return all(
-        _has_same_meaning(own_dialect, other, mark) for mark in _QUOTES_AND_COMMENTS if mark in text
+        _token_kind(own_dialect, mark) in (None, _token_kind(other, mark))
+        for mark in _QUOTES_AND_COMMENTS
+        if mark in text
     )
-
-
-def _differ_in_escapes(text: str, own_dialect: Dialect, other: Dialect) -> bool:
-    return _ESCAPE in text and _has_escapes(own_dialect) != _has_escapes(other)
-
-
-def _has_same_meaning(own_dialect: Dialect, other: Dialect, mark: str) -> bool:
-    own_kind = _token_kind(own_dialect, mark)
-    return own_kind is None or own_kind == _token_kind(other, mark)
 
 
 def _token_kind(dialect: Dialect, mark: str) -> str | None:
@@ -408,12 +402,3 @@ def _token_kind(dialect: Dialect, mark: str) -> str | None:
         return "operator"
     token = tokenizer.SINGLE_TOKENS.get(mark, TokenType.UNKNOWN)
     return None if token is TokenType.UNKNOWN else "operator"
-
-
-def _has_escapes(dialect: Dialect) -> bool:
-    return _ESCAPE in dialect.tokenizer_class.STRING_ESCAPES
-
-
-def _has_only_bracketed_names(text: str) -> bool:
-    """Whether all brackets contain names, as in T-SQL."""
-    return "[" not in _BRACKETED_NAME.sub("", text)

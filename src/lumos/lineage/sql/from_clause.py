@@ -146,7 +146,7 @@ class FromReader:
 
     def _add_source(
         self, scope: Scope, alias: exp.Expr | None, relation: QueryRelation, node: exp.Expr,
-        *, parts: Parts = (), is_value: bool = False,
+        *, parts: Parts = (),
     ) -> None:  # fmt: skip
         relation = self._context.with_column_names(self._alias_columns(alias), relation)
         name = self._context.name(alias.this) if alias is not None and alias.this else ""
@@ -157,7 +157,7 @@ class FromReader:
             if alias_of_pivot is not None:
                 name, parts = self._context.name(alias_of_pivot.this) or name, ()
                 relation = relation.with_column_names(self._alias_columns(alias_of_pivot))
-        scope.sources.append(FromItem(name, relation, parts, is_value))
+        scope.sources.append(FromItem(name, relation, parts))
 
     def _alias_columns(self, alias: exp.Expr | None) -> list[str]:
         columns = alias.args.get("columns") if alias is not None else None

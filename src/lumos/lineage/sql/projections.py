@@ -45,7 +45,10 @@ class ProjectionReader:
                 items += self._read_star(star, projection, scope, clauses)
                 self._context.count_origins(len(items) - count_before)
                 continue
-            if _is_assignment(projection):
+            if isinstance(projection, exp.EQ | exp.PropertyEQ) and isinstance(
+                projection.this, exp.Parameter
+            ):
+                # SELECT @total = SUM(amount) assigns a variable and returns nothing.
                 value = self._read_expression(projection.expression, scope, clauses)
                 variable = self._context.name(projection.this)
                 self._context.variable_values[variable] = value.column(variable)
@@ -72,7 +75,11 @@ class ProjectionReader:
             outputs = node.args["schema"].expressions
             return [lineage.column(self._context.name(each.this)) for each in outputs]
         inner = node.this if isinstance(node, exp.Alias | exp.Aliases) else node
-        if _returns_elements(inner) and isinstance(node, exp.Alias | exp.Aliases):
+        # With options, DuckDB's UNNEST returns the fields of the elements.
+        returns_elements = isinstance(inner, exp.Explode | exp.Inline) and not inner.args.get(
+            "expressions"
+        )
+        if returns_elements and isinstance(node, exp.Alias | exp.Aliases):
             aliases = node.expressions if isinstance(node, exp.Aliases) else [node.args["alias"]]
             names = [self._context.name(each) for each in aliases]
             lineage, columns = self._expressions.read_elements(inner, names, scope)
@@ -284,11 +291,6 @@ def output_name(node: exp.Expr, context: AnalysisContext) -> str:
     return _lower_outside_quotes(text or node.sql(dialect=context.dialect))
 
 
-def _returns_elements(node: exp.Expr) -> bool:
-    """Whether this returns the elements of an array; with options, DuckDB returns their fields."""
-    return isinstance(node, exp.Explode | exp.Inline) and not node.args.get("expressions")
-
-
 def _star_of(node: exp.Expr) -> exp.Star | None:
     if isinstance(node, exp.Star):
         return node
@@ -334,11 +336,6 @@ def _qualifier(node: exp.Expr) -> exp.Column | None:
     if isinstance(node, exp.Dot) and isinstance(node.this, exp.Column):
         return node.this
     return None
-
-
-def _is_assignment(node: exp.Expr) -> bool:
-    """Whether this is SELECT @total = SUM(amount), which assigns a variable and returns nothing."""
-    return isinstance(node, exp.EQ | exp.PropertyEQ) and isinstance(node.this, exp.Parameter)
 
 
 def _implicit_names(node: exp.Expr, context: AnalysisContext) -> Iterator[str]:

@@ -149,13 +149,10 @@ def _name_before(tokens: Sequence[Token], number: int) -> str:
     for index in range(number - 1, max(number - 2 - _MAX_SEPARATORS, -1), -1):
         token = tokens[index]
         if token.text.upper() not in _SEPARATORS:
-            return "" if token.token_type in STRINGS and _is_value(tokens, index) else token.text
+            # In {'password': 'x'}, the first literal is a key; other literals are values.
+            is_key = index + 1 < len(tokens) and tokens[index + 1].text in (":", "=>", "=")
+            return token.text if is_key or token.token_type not in STRINGS else ""
     return ""
-
-
-def _is_value(tokens: Sequence[Token], number: int) -> bool:
-    """Whether a literal is a value; in {'password': 'x'}, the first one is a key."""
-    return number + 1 >= len(tokens) or tokens[number + 1].text not in (":", "=>", "=")
 
 
 def _alias_after(tokens: Sequence[Token], number: int) -> str:

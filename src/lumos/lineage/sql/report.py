@@ -16,7 +16,7 @@ from lumos.lineage.reported_lineage import (
 )
 from lumos.lineage.sql.dialects import NameFolding, find_dialect
 from lumos.lineage.sql.script import ColumnEdge, Parts, ScriptLineage, SqlText
-from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, LineageType
+from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation
 from lumos.model.paths import is_lineage_column
 
 _FORMATS: Final = frozenset(
@@ -29,8 +29,6 @@ def report_script(
     *,
     reporter: str,
     platform: str | None = None,
-    instance: str | None = None,
-    job: str | None = None,
     text: SqlText | None = None,
 ) -> ReportedLineage:
     """The reported lineage of a script, with table names as in the SQL.
@@ -55,10 +53,9 @@ def report_script(
         reporter=reporter,
         edges=tuple(
             ReportedEdge(
-                upstream=_reference(source, platform, instance),
-                downstream=_reference(target, platform, instance),
-                type=_type(target, views, copies),
-                job=job,
+                upstream=_reference(source, platform),
+                downstream=_reference(target, platform),
+                type="VIEW" if target in views else "COPIED" if target in copies else "TRANSFORMED",
                 columns=tuple(_mapping(edge, file) for edge in edges if edge.usage is None),
                 uses=tuple(use for edge in edges if (use := _use(edge, file)) is not None),
             )
@@ -66,8 +63,8 @@ def report_script(
         ),
         scripts=()
         if text is None or not by_pair
-        else (_stored_script(script.storable_text, text, by_pair, platform, instance),),
-        unparsed=tuple(_unparsed(script, platform, instance)),
+        else (_stored_script(script.storable_text, text, by_pair, platform),),
+        unparsed=tuple(_unparsed(script, platform)),
         problems=tuple(
             LineageProblem(
                 place=file or reporter,
@@ -82,18 +79,16 @@ def report_script(
     )
 
 
-def _unparsed(
-    script: ScriptLineage, platform: str | None, instance: str | None
-) -> Iterator[ReportedUnparsedStatement]:
+def _unparsed(script: ScriptLineage, platform: str | None) -> Iterator[ReportedUnparsedStatement]:
     """The statements that could not be parsed, once per set of tables."""
     by_tables = {(each.reads, each.writes, each.others): each for each in reversed(script.unparsed)}
     for each in reversed(by_tables.values()):
         yield ReportedUnparsedStatement(
             line=each.line,
             file=script.file,
-            reads=tuple(_reference(parts, platform, instance) for parts in each.reads),
-            writes=tuple(_reference(parts, platform, instance) for parts in each.writes),
-            others=tuple(_reference(parts, platform, instance) for parts in each.others),
+            reads=tuple(_reference(parts, platform) for parts in each.reads),
+            writes=tuple(_reference(parts, platform) for parts in each.writes),
+            others=tuple(_reference(parts, platform) for parts in each.others),
         )
 
 
@@ -102,12 +97,11 @@ def _stored_script(
     text: SqlText,
     pairs: Iterable[tuple[Parts, Parts]],
     platform: str | None,
-    instance: str | None,
 ) -> ReportedScript:
     folding = NameFolding(find_dialect(text.dialect))
     tables: dict[Parts, DatasetReference] = {}
     for parts in sorted({parts for pair in pairs for parts in pair}):
-        tables[parts] = _reference(parts, platform, instance)
+        tables[parts] = _reference(parts, platform)
         # Edges have names in their original case; an analysis of the stored text folds names.
         folded = tuple(str(folding.text(part, quoted=True)) for part in parts)
         tables.setdefault(folded, tables[parts])
@@ -116,12 +110,12 @@ def _stored_script(
     )
 
 
-def _reference(parts: Parts, platform: str | None, instance: str | None) -> DatasetReference:
+def _reference(parts: Parts, platform: str | None) -> DatasetReference:
     """A reference to a table, or to a location as in Spark's parquet.`s3://x/y`."""
     is_path = len(parts) == 1 or (len(parts) == 2 and parts[0] in _FORMATS)
     if is_path and "/" in parts[-1]:
         return LocationReference(uri=parts[-1])
-    return TableName(parts=parts, platform=platform, instance=instance)
+    return TableName(parts=parts, platform=platform)
 
 
 def _unchanged_copies(script: ScriptLineage) -> set[Parts]:
@@ -147,12 +141,6 @@ def _unchanged_copies(script: ScriptLineage) -> set[Parts]:
             # A column is a literal or a function without arguments.
             changed.add(write.table)
     return {table for table, tables in sources.items() if len(tables) == 1 and table not in changed}
-
-
-def _type(target: Parts, views: set[Parts], copies: set[Parts]) -> LineageType:
-    if target in views:
-        return "VIEW"
-    return "COPIED" if target in copies else "TRANSFORMED"
 
 
 def _mapping(edge: ColumnEdge, file: str | None) -> ColumnMapping:

@@ -200,8 +200,10 @@ class SourceText:
                     while self._kind(start - 1) in _JOIN_KEYWORDS:
                         start -= 1
                 if clause is Clause.VALUE:
+                    equals = (TokenType.EQ, TokenType.COLON_EQ)
                     start = next(
-                        (each + 1 for each in range(start, index) if self._is_equals(each)), start
+                        (each + 1 for each in range(start, index) if self._kind(each) in equals),
+                        start,
                     )
                 if clause is Clause.ITEM:
                     start = self._start_after_name(start, end)
@@ -216,9 +218,6 @@ class SourceText:
         if bracket < 1:
             return self._token_text(range(index, index + 1))
         return self._token_text(range(bracket - 1, self._brackets.closing.get(bracket, index) + 1))
-
-    def _is_equals(self, index: int) -> bool:
-        return self._kind(index) in (TokenType.EQ, TokenType.COLON_EQ)
 
     def _item(self, bracket: int, index: int, start: int, stop: int) -> tuple[int, int]:
         """Narrow a range of tokens to the list item that contains a token."""

@@ -119,7 +119,10 @@ def _tokenize_code_strings(tokens: list[Token], text: str, dialect: Dialect) -> 
         )
         if token.token_type is TokenType.NUMBER and _ends_with_column(result, dialect):
             # point.2 is the second field of a column, not a literal of the type POINT.
-            result[-2] = _to_name_token(result[-2])
+            name = result[-2]
+            result[-2] = Token(
+                TokenType.VAR, name.text, name.line, name.col, name.start, name.end, name.comments
+            )
         if is_code and previous is not None:
             start = text.find(token.text, previous.end + 1)
             result += shift_tokens(tokenize(token.text, dialect), start, text.count("\n", 0, start))
@@ -136,12 +139,6 @@ def _ends_with_column(tokens: list[Token], dialect: Dialect) -> bool:
         and tokens[-1].token_type is TokenType.DOT
         and tokens[-2].token_type in dialect.parser_class.TYPE_TOKENS
         and tokens[-2].token_type is not TokenType.IDENTIFIER
-    )
-
-
-def _to_name_token(token: Token) -> Token:
-    return Token(
-        TokenType.VAR, token.text, token.line, token.col, token.start, token.end, token.comments
     )
 
 

@@ -30,13 +30,17 @@ class WriteResult:
     """
 
     def __init__(
-        self, table: Parts, result: QueryRelation, *, positional: bool = False,
-        returned_rows: QueryRelation | None = None, covers_all_columns: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        table: Parts,
+        result: QueryRelation,
+        *,
+        positional: bool = False,
+        covers_all_columns: bool = False,
+    ) -> None:
         self.table = table
         self.result = result
         self.positional = positional
-        self.returned_rows = returned_rows
+        self.returned_rows: QueryRelation | None = None
         self.covers_all_columns = covers_all_columns
 
 
@@ -451,7 +455,11 @@ class WriteReader:
             )
             action = when.args.get("then")
             if isinstance(action, exp.Update):
-                written.append(self._read_merge_update(action, table, scope, source))
+                written.append(
+                    WriteResult(table, self._match_by_name(table, source.relation))
+                    if any(isinstance(each, exp.Star) for each in action.expressions)
+                    else self._write_assignments(table, action.expressions, scope, [])
+                )
                 self._read_where(action, scope, clauses)
             elif isinstance(action, exp.Insert):
                 written.append(self._read_merge_insert(action, table, scope, source))
@@ -462,13 +470,6 @@ class WriteReader:
         written = self._redirect_cte_writes(written, ctes)
         self._read_returning(node, written[0].table if written else table, scope, written)
         return written
-
-    def _read_merge_update(
-        self, action: exp.Update, table: Parts, scope: Scope, source: FromItem
-    ) -> WriteResult:
-        if any(isinstance(each, exp.Star) for each in action.expressions):
-            return WriteResult(table, self._match_by_name(table, source.relation))
-        return self._write_assignments(table, action.expressions, scope, [])
 
     def _read_merge_insert(
         self, action: exp.Insert, table: Parts, scope: Scope, source: FromItem

@@ -7,7 +7,6 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from lumos.lineage.reported_lineage import (
-    ColumnCoverage,
     DatasetReference,
     LocationReference,
     ReportedEdge,
@@ -62,7 +61,6 @@ class StatementAnalysis(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
     reads: tuple[TableAccess, ...] = ()
     edges: tuple[ReportedEdge, ...] = ()
     problem: str | None = None
-    coverage: ColumnCoverage = ColumnCoverage()
 
 
 def analyse_statement(example: StatementExample, *, columns: Columns) -> StatementAnalysis:
@@ -140,7 +138,6 @@ def _parse(query: str, example: StatementExample, columns: Columns) -> Statement
         edges=tuple(_complete_edge(edge, example) for edge in lineage.edges),
         # Without excerpts of the statement, which may contain literals.
         problem=_TOKEN.sub("something else", errors[0].partition(", near ")[0]) if errors else None,
-        coverage=script.coverage,
     )
 
 
@@ -188,14 +185,16 @@ _NON_TABLE_DOMAINS: Final = frozenset({"stage", "function", "procedure", "sequen
 
 def read_accesses(data: bytes, platform: str | None) -> tuple[TableAccess, ...]:
     """The tables in a JSON list of accessed objects, inputs or referenced tables."""
-    found: dict[DatasetReference, dict[str, None]] = {}
+    columns_by_table: dict[DatasetReference, dict[str, None]] = {}
     for each in _records(data):
         if str(each.get("objectDomain", "")).lower() in _NON_TABLE_DOMAINS:
             continue
         table = _table(each, platform)
         if table is not None:
-            found.setdefault(table, {}).update(dict.fromkeys(_columns(each)))
-    return tuple(TableAccess(table=table, columns=tuple(names)) for table, names in found.items())
+            columns_by_table.setdefault(table, {}).update(dict.fromkeys(_columns(each)))
+    return tuple(
+        TableAccess(table=table, columns=tuple(names)) for table, names in columns_by_table.items()
+    )
 
 
 def read_modifications(data: bytes, platform: str | None) -> tuple[ReportedEdge, ...]:
@@ -225,10 +224,10 @@ def _records(data: bytes) -> Iterator[Mapping[str, Any]]:
     if not data:
         return
     try:
-        found = decode_json(data)
+        value = decode_json(data)
     except msgspec.DecodeError:
         return
-    for each in found if isinstance(found, list) else [found]:
+    for each in value if isinstance(value, list) else [value]:
         if isinstance(each, Mapping):
             # BigQuery's export wraps repeated values.
             inner = each.get("v")

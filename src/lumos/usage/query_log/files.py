@@ -82,9 +82,9 @@ def recognise_log(path: str | Path, mapping: Mapping[str, str] | None = None) ->
     file = Path(path)
     with file.open("rb") as stream:
         data = stream.read(_HEAD_BYTES)
-    facts = file.stat()
-    log = _recognise(file, data, facts.st_size, mapping)
-    return log and msgspec.structs.replace(log, written_at=facts.st_mtime_ns // 1000)
+    status = file.stat()
+    log = _recognise(file, data, status.st_size, mapping)
+    return log and msgspec.structs.replace(log, written_at=status.st_mtime_ns // 1000)
 
 
 def _recognise(
@@ -192,8 +192,10 @@ def _delimited(text: str, mapping: Mapping[str, str] | None) -> LogFile | None:
     if _is_csvlog(_cells(first, ",")):
         indexes = {name: index for index, name in enumerate(CSVLOG_COLUMNS)}
         columns = POSTGRES_LOG.columns
-        found = {field: indexes[names[0]] for field, names in columns.items()}
-        return _log("csv", RecognisedLayout(layout=POSTGRES_LOG, indexes=found), has_header=False)
+        field_indexes = {field: indexes[names[0]] for field, names in columns.items()}
+        return _log(
+            "csv", RecognisedLayout(layout=POSTGRES_LOG, indexes=field_indexes), has_header=False
+        )
     for delimiter in _DELIMITERS:
         header = _cells(first, delimiter)
         if len(header) > 1 and (recognised := recognise(header, mapping)):
@@ -218,8 +220,8 @@ def _is_csvlog(cells: Sequence[str]) -> bool:
     )
 
 
-def _log(format: LogFileFormat, recognised: RecognisedLayout, **facts: Any) -> LogFile:
-    return LogFile(path="", format=format, size=0, recognised=recognised, **facts)
+def _log(format: LogFileFormat, recognised: RecognisedLayout, **options: Any) -> LogFile:
+    return LogFile(path="", format=format, size=0, recognised=recognised, **options)
 
 
 def _csv_rows(chunk: LogChunk) -> Iterator[LogRowValues]:
@@ -262,7 +264,7 @@ def _json(
     # The last line may be truncated.
     complete_lines = lines[:-1] if len(data) == _HEAD_BYTES else lines
     examples = [
-        found for line in complete_lines[:_EXAMPLE_COUNT] if (found := _object(line)) is not None
+        record for line in complete_lines[:_EXAMPLE_COUNT] if (record := _object(line)) is not None
     ]
     format: LogFileFormat = "json lines"
     if not examples:
@@ -284,24 +286,26 @@ def _json(
 
 def _object(line: bytes) -> dict[str, Any] | None:
     try:
-        found = decode_json(line)
+        value = decode_json(line)
     except msgspec.DecodeError:
         return None
-    return found if isinstance(found, dict) else None
+    return value if isinstance(value, dict) else None
 
 
 def _objects(stream: BinaryIO) -> list[dict[str, Any]]:
     data = stream.read(_MAX_DOCUMENT_BYTES).removeprefix(b"\xef\xbb\xbf")
     try:
-        found = decode_json(data)
+        document = decode_json(data)
     except msgspec.DecodeError:
         return []
     # Some exports wrap their rows, and some files are a single event.
-    if isinstance(found, dict):
-        lists = [value for value in found.values() if isinstance(value, list)]
+    if isinstance(document, dict):
+        lists = [value for value in document.values() if isinstance(value, list)]
         rows = next((each for each in lists if each and isinstance(each[0], dict)), None)
-        found = [found] if rows is None or "metadata" in found else rows
-    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+        document = [document] if rows is None or "metadata" in document else rows
+    return (
+        [each for each in document if isinstance(each, dict)] if isinstance(document, list) else []
+    )
 
 
 def _keys(record: Mapping[str, Any], *, depth: int = 2) -> Iterator[tuple[str, ...]]:
@@ -386,11 +390,11 @@ def _parquet_rows(chunk: LogChunk) -> Iterator[LogRowValues]:
             for batch in file.iter_batches(10_000, row_groups=groups, columns=columns):
                 # Nanosecond timestamps would need pandas.
                 found = {name: _to_python(batch.column(name)) for name in columns}
-                picked = (
+                columns_of_fields = (
                     found[log.keys[field][0]] if field in log.keys else repeat(None, len(batch))
                     for field in FIELDS
                 )
-                yield from zip(*picked, strict=True)
+                yield from zip(*columns_of_fields, strict=True)
     except (pa.ArrowException, OSError) as problem:
         raise UnreadableLog(log.path, str(problem).splitlines()[0].rstrip(".")) from None
 

@@ -285,30 +285,36 @@ def recognise(
     if mapping:
         return _map_columns(indexes, mapping)
     for layout in LAYOUTS:
-        found = {
+        field_indexes = {
             field: next((indexes[name] for name in names if name in indexes), None)
             for field, names in layout.columns.items()
         }
-        if all(found[field] is not None for field in layout.needs):
+        if all(field_indexes[field] is not None for field in layout.needs):
             return RecognisedLayout(
                 layout=layout,
-                indexes={field: index for field, index in found.items() if index is not None},
+                indexes={
+                    field: index for field, index in field_indexes.items() if index is not None
+                },
             )
     return None
 
 
 def _map_columns(indexes: Mapping[str, int], mapping: Mapping[str, str]) -> RecognisedLayout:
-    found: dict[LogField, int] = {}
+    field_indexes: dict[LogField, int] = {}
     for field, column in mapping.items():
         if field not in FIELDS:
             raise UnknownName("field of a query log", field, FIELDS)
         if column.lower() not in indexes:
             raise UnknownName("column", column, indexes)
-        found[field] = indexes[column.lower()]
-    if "user" not in found or "time" not in found or not found.keys() & {"statement", "dataset"}:
+        field_indexes[field] = indexes[column.lower()]
+    if (
+        "user" not in field_indexes
+        or "time" not in field_indexes
+        or not field_indexes.keys() & {"statement", "dataset"}
+    ):
         raise MisuseError(
             "A log needs columns for user, time and statement (or dataset): "
             "--columns user=WHO,time=WHEN,statement=SQL_TEXT"
         )
     layout = Layout(name="mapped", needs=(), columns={})
-    return RecognisedLayout(layout=layout, indexes=found)
+    return RecognisedLayout(layout=layout, indexes=field_indexes)

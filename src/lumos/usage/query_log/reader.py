@@ -101,21 +101,18 @@ class QueryLogReader:
                 self.skipped[reason] += 1
                 continue
             at = microseconds(row.time) if row.time is not None else written_at
-            if reason := self._time_skip_reason(at):
-                self.skipped[reason] += 1
+            if not at:
+                self.skipped["no_time"] += 1
                 continue
-            assert at is not None
+            if self._until is not None and at > self._until:
+                self.skipped["future"] += 1
+                continue
             is_sum = row.is_sum(at)
             digest = _digest(row, dialect, is_sum=is_sum)
             yield (
                 self._to_statement(row, digest, at, repeated, is_sum=is_sum),
                 self._example(row, digest, layout, dialect, is_sum=is_sum),
             )
-
-    def _time_skip_reason(self, at: int | None) -> SkipReason | None:
-        if not at:
-            return "no_time"
-        return "future" if self._until is not None and at > self._until else None
 
     def _to_statement(
         self, row: "_LogRow", digest: bytes, at: int, repeated: Counter[int], *, is_sum: bool
