@@ -133,7 +133,6 @@ def find_datasets(store: Store, text: str) -> list[KnownDataset]:
 
 
 def find_matching(store: Store, pattern: DatasetPattern) -> list[KnownDataset]:
-    """The live datasets that match a pattern."""
     all_datasets = store.list(DatasetFilter())
     return [each for each in all_datasets if pattern.matches(each.urn, each.name)]
 

@@ -41,12 +41,10 @@ class TraceSpan:
         return f"{context.trace_id:032x}" if context.is_valid else ""
 
     def rename(self, name: str) -> None:
-        """Replace the name of the span."""
         if self._recorded is not None:
             self._recorded.update_name(name)
 
     def set(self, attributes: Mapping[str, AttributeValue]) -> None:
-        """Add attributes."""
         if self._recorded is not None:
             self._recorded.set_attributes(attributes)
 

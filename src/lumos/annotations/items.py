@@ -97,7 +97,6 @@ class ItemStore:
 
 
 def kind_of(item: RegistryItem) -> ItemKind:
-    """The kind of an item."""
     return _KINDS[item.__class__]
 
 

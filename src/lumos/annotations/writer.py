@@ -116,7 +116,6 @@ class AnnotationWriter:
 
     @property
     def store(self) -> Store:
-        """The store that is written to."""
         return self._open()
 
     def now(self) -> datetime:
@@ -295,7 +294,6 @@ class _EditRun:
         )
 
     def report(self, action: str, *, dry_run: bool) -> AnnotationReport:
-        """The result of the edit."""
         return AnnotationReport(
             action=action,
             dry_run=dry_run,
@@ -371,7 +369,6 @@ def _label(key: AnnotationKey) -> str:
 def summarise_changes(
     before: Mapping[AnnotationKey, str], changes: Mapping[AnnotationKey, str | None]
 ) -> str:
-    """Summarise the changes in one line."""
     shown, more = few(describe_changes(before, changes), _MAX_PHRASES)
     return "; ".join([*shown, *([f"{more} more changes"] if more else [])])
 

@@ -123,7 +123,6 @@ def print_subject(console: "Console", name: str, urn: str | None) -> None:
 
 
 def print_heading(console: "Console", text: str) -> None:
-    """Print the heading of a section."""
     console.print()
     console.print(f"{text}", style="bold")
 

@@ -64,7 +64,6 @@ def is_verbose() -> bool:
 
 
 def is_quiet() -> bool:
-    """Whether --quiet was given."""
     return bool(os.environ.get(QUIET))
 
 

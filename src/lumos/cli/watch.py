@@ -223,7 +223,6 @@ class _SignalHandler:
         return self.received > 0
 
     def handle(self, number: int, _frame: FrameType | None = None) -> None:
-        """Handle a signal."""
         if self.received and monotonic() - self._received_at < _DUPLICATE_SECONDS:
             return
         self.received, self._received_at = self.received + 1, monotonic()

@@ -97,7 +97,6 @@ def edit_hint_file(file: Path, reload: Reload, *, write: bool = True) -> Iterato
 
 
 def hints_of_section(settings: Settings, section: str) -> tuple[DatasetHint, ...]:
-    """The hints of a section."""
     if section == SCAN:
         return settings.scan.datasets
     watched = tuple(each.source for each in settings.change_detection.sources)

@@ -165,7 +165,6 @@ def _in_map(map_type: inspect.DictType, path: list[str], parent: str) -> KeyTarg
 
 
 def unknown_key(name: str, parent: str, known: Iterable[str]) -> str:
-    """The message for an unknown key."""
     known = sorted(known)
     hint = did_you_mean(name, known)
     if not hint and (len(known) <= _MAX_LISTED_KEYS or not parent):

@@ -86,7 +86,6 @@ class NodeLabels:
         return [each.started_at.date() for each in runs if each.state == "COMPLETE"]
 
     def tagged(self, tag: str) -> tuple[str, ...]:
-        """The datasets with a tag."""
         folded = tag.casefold()
         return tuple(
             urn
@@ -277,7 +276,6 @@ class CostLedger:
         return "job" if self.graph.is_job[node] else "dataset"
 
     def urn(self, node: int) -> str:
-        """The URN of a node."""
         return self.graph.urns[node]
 
     def name(self, node: int) -> str:

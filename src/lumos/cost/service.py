@@ -357,7 +357,6 @@ def find_node(store: Store, ledger: CostLedger, name: str) -> int:
 
 
 def _find_job(ledger: CostLedger, name: str, unknown: UnknownDataset) -> int:
-    """A job by its name."""
     pattern = DatasetPattern(name)
     found = [
         node

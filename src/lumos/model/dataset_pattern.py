@@ -40,7 +40,6 @@ class DatasetPattern:
 
     @property
     def has_wildcards(self) -> bool:
-        """Whether the pattern has wildcards."""
         return any(wildcard in self.text for wildcard in "*?[")
 
     def matches(self, urn: str, name: str = "") -> bool:

@@ -35,7 +35,6 @@ class Period(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def days(self) -> int:
-        """The number of days."""
         return (self.last - self.first).days + 1
 
     @property

@@ -88,7 +88,6 @@ class Urn(msgspec.Struct, frozen=True):
 
     @property
     def path_text(self) -> str:
-        """The encoded path."""
         return "/".join(_encode(segment) for segment in self.path)
 
     def __str__(self) -> str:

@@ -18,7 +18,6 @@ def tag(name: str, *content: str, **attributes: object) -> str:
 
 
 def text(content: str, **attributes: object) -> str:
-    """A text element."""
     return tag("text", escape(content), **attributes)
 
 

@@ -97,5 +97,4 @@ def _cells(tag: str, cells: Sequence[str], sides: Sequence[str]) -> str:
 
 
 def bullet_list(sentences: Iterable[str]) -> str:
-    """A list of sentences."""
     return f"<ul>{''.join(f'<li>{escape(each)}</li>' for each in sentences)}</ul>"

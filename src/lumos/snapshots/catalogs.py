@@ -59,8 +59,6 @@ class SnapshotCatalog(ABC):
 
 
 class LocalCatalog(SnapshotCatalog):
-    """The local store."""
-
     name = kind = LOCAL
 
     def __init__(self, store: Store) -> None:

@@ -134,7 +134,6 @@ class ImportProgress:
 
     @property
     def run(self) -> ImportRun:
-        """The recorded import."""
         assert self._run is not None, "a dry run has no journal"
         return self._run
 
@@ -173,7 +172,6 @@ class ImportProgress:
         )
 
     def record_counts(self, transaction: Transaction, *, at: datetime) -> None:
-        """Record the counts so far."""
         self._save(transaction, sums=to_json(self.sums), updated_at=at)
 
     def close(self, transaction: Transaction, *, at: datetime) -> None:

@@ -171,8 +171,6 @@ class StoredHint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HintReader:
-    """Reads the dataset hints of a store."""
-
     def __init__(self, database: Database) -> None:
         self._database = database
 

@@ -25,13 +25,10 @@ class StoredGateResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GateResultReader:
-    """Reads results of the gate."""
-
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def get(self, id: str) -> StoredGateResult | None:
-        """The result with an id."""
         statement = select(tables.gate_result).where(tables.gate_result.c.id == id)
         with self._database.reading() as connection:
             row = connection.execute(statement).one_or_none()

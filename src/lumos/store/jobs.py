@@ -71,7 +71,6 @@ class JobRegistry:
 
     @cached_property
     def schedules(self) -> "ScheduleRegistry":
-        """The schedules of jobs."""
         return ScheduleRegistry(self._database, self)
 
     @property
@@ -347,7 +346,6 @@ class JobRegistry:
     # Reads.
 
     def job(self, id: int) -> JobRecord | None:
-        """One job, or None."""
         with self._database.reading() as connection:
             row = connection.execute(select(table).where(table.c.id == id)).one_or_none()
         return None if row is None else _job_record(row)
@@ -458,7 +456,6 @@ class ScheduleRegistry:
             return is_new
 
     def schedule(self, name: str) -> ScheduleRecord | None:
-        """One schedule, or None."""
         with self._database.reading() as connection:
             found = select(schedule).where(schedule.c.name == name)
             row = connection.execute(found).one_or_none()

@@ -53,7 +53,6 @@ class ReleaseRecords:
                 self._jobs.insert(connection, each)
 
     def get(self, name: str) -> Release | None:
-        """A release by its name."""
         with self._database.reading() as connection:
             row = connection.execute(select(table).where(table.c.name == name)).one_or_none()
         return None if row is None else Release(**row._mapping)

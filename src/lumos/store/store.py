@@ -133,7 +133,6 @@ class Store:
         return cls(database, listeners)
 
     def close(self) -> None:
-        """Close all connections."""
         self._database.engine.dispose()
 
     def checkpoint(self) -> None:
@@ -481,7 +480,6 @@ class Store:
         return msgspec.structs.replace(dataset, lineage=self.lineage.of_dataset(resolved))
 
     def state(self, urn: str) -> DatasetState:
-        """The state of a dataset."""
         statement = select(tables.dataset.c.state).where(tables.dataset.c.urn == self.resolve(urn))
         with self._database.reading() as connection:
             found: DatasetState | None = connection.execute(statement).scalar()

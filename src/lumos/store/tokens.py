@@ -34,7 +34,6 @@ class TokenReader:
         self._database = database
 
     def get(self, id: str) -> StoredToken | None:
-        """The token with an id."""
         statement = select(tables.api_token).where(tables.api_token.c.id == id)
         with self._database.reading() as connection:
             row = connection.execute(statement).one_or_none()
@@ -48,14 +47,12 @@ class TokenReader:
             return tuple(StoredToken(**row._mapping) for row in connection.execute(statement))
 
     def mark_used(self, id: str, *, at: datetime) -> None:
-        """Record that a token was used."""
         table = tables.api_token
         with self._database.writing() as connection:
             connection.execute(update(table).where(table.c.id == id).values(last_used_at=at))
 
 
 def save_token(transaction: Transaction, token: StoredToken) -> None:
-    """Add a token."""
     transaction.execute(tables.api_token.insert().values(**msgspec.structs.asdict(token)))
 
 

@@ -56,12 +56,10 @@ class CostNodes:
         return position if position < last and self.downstream[position] == downstream else None
 
     def readers(self, node: int) -> list[int]:
-        """The nodes that read a node."""
         first, last = np.searchsorted(self.upstream, [node, node + 1])
         return [int(each) for each in self.downstream[first:last] if each != node]
 
     def writers(self, node: int) -> list[int]:
-        """The nodes that write a node."""
         found = self.upstream[self.downstream == node]
         return [int(each) for each in found if each != node]
 
@@ -213,7 +211,6 @@ class NodeFinder:
         self._ambiguous: set[str] = set()
 
     def urn(self, node: int) -> str:
-        """The URN of a node."""
         return self._nodes.urns[node]
 
     def node(self, name: str) -> int:
@@ -337,7 +334,6 @@ class NodeFinder:
         return () if node is None else (node,)
 
     def _dataset_at(self, location: str) -> tuple[int, ...]:
-        """The dataset at a location."""
         from lumos.lineage.reported_lineage import LocationReference, ResolutionMethod
 
         found = self._names.find(LocationReference(uri=location))

@@ -68,7 +68,6 @@ class StorageCosts:
             self._costs.extend(pair)
 
     def add_to(self, costs: Integers) -> None:
-        """Add the storage cost of each dataset."""
         pairs = np.array(self._costs).reshape(-1, 2)
         costs[pairs[:, 0]] += pairs[:, 1]
 
@@ -256,7 +255,6 @@ class ComputeCosts:
                 costs[COST_TYPES.index(cost_type), node] += amount
 
     def cost(self, node: int, cost_type: CostType) -> int:
-        """The metered cost of a node."""
         return self._costs[node][cost_type] if node in self._costs else 0
 
     def cost_of_part(self, part: Period, node: int, cost_type: CostType) -> int:

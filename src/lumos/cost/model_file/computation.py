@@ -110,7 +110,6 @@ class ComputedModel:
         return self._model.graph.nodes > _BATCH_SIZE
 
     def report(self) -> ModelReport:
-        """The complete report."""
         return _report(self._model, self._attribution, list(self._datasets()))
 
     def json(self) -> Iterator[bytes]:

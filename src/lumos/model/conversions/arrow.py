@@ -16,45 +16,10 @@ from typing import Final
 
 import pyarrow as pa
 
+from lumos.model import types
 from lumos.model.conversions.fallback_types import capped_decimal
 from lumos.model.schema import Field, Schema
 from lumos.model.type_path import TOO_DEEP, TypePath
-from lumos.model.types import (
-    BINARY,
-    BOOLEAN,
-    DATE,
-    FLOAT16,
-    FLOAT32,
-    FLOAT64,
-    INT8,
-    INT16,
-    INT32,
-    INT64,
-    INTERVAL,
-    JSON,
-    NULL,
-    STRING,
-    UINT8,
-    UINT16,
-    UINT32,
-    UINT64,
-    UUID,
-    Array,
-    Binary,
-    DataType,
-    Decimal,
-    Duration,
-    Enum,
-    Map,
-    Member,
-    Simple,
-    String,
-    Struct,
-    Time,
-    Timestamp,
-    Union,
-    Unknown,
-)
 
 FIELD_ID: Final = b"PARQUET:field_id"
 _DESCRIPTIONS: Final = (b"comment", b"description")
@@ -63,34 +28,34 @@ _MAX_UNION_OPTIONS: Final = 128
 _MAX_INT32: Final = 2**31 - 1
 
 _ARROW: Final = {
-    BOOLEAN: pa.bool_(),
-    INT8: pa.int8(),
-    INT16: pa.int16(),
-    INT32: pa.int32(),
-    INT64: pa.int64(),
-    UINT8: pa.uint8(),
-    UINT16: pa.uint16(),
-    UINT32: pa.uint32(),
-    UINT64: pa.uint64(),
-    FLOAT16: pa.float16(),
-    FLOAT32: pa.float32(),
-    FLOAT64: pa.float64(),
-    DATE: pa.date32(),
-    INTERVAL: pa.month_day_nano_interval(),
-    UUID: pa.uuid(),
-    JSON: pa.json_(pa.string()),
-    NULL: pa.null(),
+    types.BOOLEAN: pa.bool_(),
+    types.INT8: pa.int8(),
+    types.INT16: pa.int16(),
+    types.INT32: pa.int32(),
+    types.INT64: pa.int64(),
+    types.UINT8: pa.uint8(),
+    types.UINT16: pa.uint16(),
+    types.UINT32: pa.uint32(),
+    types.UINT64: pa.uint64(),
+    types.FLOAT16: pa.float16(),
+    types.FLOAT32: pa.float32(),
+    types.FLOAT64: pa.float64(),
+    types.DATE: pa.date32(),
+    types.INTERVAL: pa.month_day_nano_interval(),
+    types.UUID: pa.uuid(),
+    types.JSON: pa.json_(pa.string()),
+    types.NULL: pa.null(),
 }
-_FROM_ID: Final[dict[int, DataType]] = {
-    **{arrow.id: type for type, arrow in _ARROW.items() if type not in (UUID, JSON)},
-    pa.date64().id: DATE,
-    **dict.fromkeys((pa.string().id, pa.large_string().id, pa.string_view().id), STRING),
-    **dict.fromkeys((pa.binary().id, pa.large_binary().id, pa.binary_view().id), BINARY),
+_FROM_ID: Final[dict[int, types.DataType]] = {
+    **{arrow.id: type for type, arrow in _ARROW.items() if type not in (types.UUID, types.JSON)},
+    pa.date64().id: types.DATE,
+    **dict.fromkeys((pa.string().id, pa.large_string().id, pa.string_view().id), types.STRING),
+    **dict.fromkeys((pa.binary().id, pa.large_binary().id, pa.binary_view().id), types.BINARY),
 }
-_FROM_EXTENSION: Final[dict[str, DataType]] = {
-    "arrow.uuid": UUID,
-    "arrow.json": JSON,
-    "arrow.bool8": BOOLEAN,
+_FROM_EXTENSION: Final[dict[str, types.DataType]] = {
+    "arrow.uuid": types.UUID,
+    "arrow.json": types.JSON,
+    "arrow.bool8": types.BOOLEAN,
 }
 
 
@@ -99,7 +64,7 @@ def schema_from_arrow(schema: pa.Schema) -> Schema:
     return Schema(fields=tuple(_column(field) for field in schema))
 
 
-def type_from_arrow(type: pa.DataType) -> DataType:
+def type_from_arrow(type: pa.DataType) -> types.DataType:
     """The type of an Arrow type, or UNKNOWN with its Arrow name."""
     return _read(type, TypePath())
 
@@ -114,7 +79,7 @@ def schema_to_arrow(schema: Schema) -> pa.Schema:
     )
 
 
-def type_to_arrow(type: DataType) -> pa.DataType:
+def type_to_arrow(type: types.DataType) -> pa.DataType:
     """The nearest Arrow type."""
     return _write(type, TypePath())
 
@@ -125,7 +90,7 @@ def _column(field: pa.Field) -> Field:
     return type_path.field(field.name, type, nullable=field.nullable, native_type=str(field.type))
 
 
-def _read_field(field: pa.Field, type_path: TypePath) -> DataType:
+def _read_field(field: pa.Field, type_path: TypePath) -> types.DataType:
     metadata = field.metadata or {}
     description = next((metadata[key] for key in _DESCRIPTIONS if metadata.get(key)), b"")
     type_path.note(
@@ -141,24 +106,24 @@ def _parse_integer(text: bytes | None) -> int | None:
         return None
 
 
-def _read(type: pa.DataType, type_path: TypePath) -> DataType:
+def _read(type: pa.DataType, type_path: TypePath) -> types.DataType:
     type = _value_type(type)
     if type.id in _FROM_ID:
         return _FROM_ID[type.id]
     if pa.types.is_decimal(type):
-        return Decimal(type.precision, type.scale)
+        return types.Decimal(type.precision, type.scale)
     if pa.types.is_timestamp(type):
-        return Timestamp(type.unit, zoned=type.tz is not None)
+        return types.Timestamp(type.unit, zoned=type.tz is not None)
     if pa.types.is_time(type):
-        return Time(type.unit)
+        return types.Time(type.unit)
     if pa.types.is_duration(type):
-        return Duration(type.unit)
+        return types.Duration(type.unit)
     if pa.types.is_fixed_size_binary(type):
-        return Binary(type.byte_width or None)
+        return types.Binary(type.byte_width or None)
     if isinstance(type, pa.BaseExtensionType):
         opaque = isinstance(type, pa.OpaqueType)
-        return Unknown(type.type_name) if opaque else _FROM_EXTENSION[type.extension_name]
-    return _read_nested(type, type_path) if pa.types.is_nested(type) else Unknown(str(type))
+        return types.Unknown(type.type_name) if opaque else _FROM_EXTENSION[type.extension_name]
+    return _read_nested(type, type_path) if pa.types.is_nested(type) else types.Unknown(str(type))
 
 
 def _value_type(type: pa.DataType) -> pa.DataType:
@@ -176,31 +141,31 @@ def _value_type(type: pa.DataType) -> pa.DataType:
             return type
 
 
-def _read_nested(type: pa.DataType, type_path: TypePath) -> DataType:
+def _read_nested(type: pa.DataType, type_path: TypePath) -> types.DataType:
     if type_path.is_deepest:
         return TOO_DEEP
     if pa.types.is_map(type):
         key = _read_field(type.key_field, type_path.key())
         value = _read_field(type.item_field, type_path.value())
-        return Map(key, value, value_nullable=type.item_field.nullable)
+        return types.Map(key, value, value_nullable=type.item_field.nullable)
     children = [type.field(index) for index in range(type.num_fields)]
     # Loops instead of generators, to stay within Python's recursion limit at a depth of 100.
     if pa.types.is_struct(type):
         members = []
         for child in children:
             part = _read_field(child, type_path.member(child.name))
-            members.append(Member(child.name, part, nullable=child.nullable))
-        return Struct(members)
+            members.append(types.Member(child.name, part, nullable=child.nullable))
+        return types.Struct(members)
     if pa.types.is_union(type):
         options = []
         for index, child in enumerate(children):
             options.append(_read_field(child, type_path.option(index)))
-        return Union(options)
+        return types.Union(options)
     [element] = children
-    return Array(_read_field(element, type_path.element()), element_nullable=element.nullable)
+    return types.Array(_read_field(element, type_path.element()), element_nullable=element.nullable)
 
 
-def _field(name: str, type: DataType, type_path: TypePath, *, nullable: bool) -> pa.Field:
+def _field(name: str, type: types.DataType, type_path: TypePath, *, nullable: bool) -> pa.Field:
     details = type_path.details
     metadata = {
         FIELD_ID: None if details.field_id is None else str(details.field_id),
@@ -208,7 +173,7 @@ def _field(name: str, type: DataType, type_path: TypePath, *, nullable: bool) ->
     }
     known = {key: value for key, value in metadata.items() if value is not None}
     # Arrow rejects a non-nullable column of type null.
-    nullable = nullable or type == NULL
+    nullable = nullable or type == types.NULL
     return pa.field(
         _encodable(name), _write(type, type_path), nullable=nullable, metadata=known or None
     )
@@ -219,29 +184,29 @@ def _encodable(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _write(type: DataType, type_path: TypePath) -> pa.DataType:
+def _write(type: types.DataType, type_path: TypePath) -> pa.DataType:
     match type:
-        case Simple():
+        case types.Simple():
             return _ARROW[type]
-        case Decimal(None):
+        case types.Decimal(None):
             return pa.decimal256(_MAX_DECIMAL_DIGITS, _MAX_DECIMAL_DIGITS // 2)
-        case Decimal(int(precision), scale):
+        case types.Decimal(int(precision), scale):
             return _write_decimal(precision, scale)
-        case String():
+        case types.String():
             return pa.string()
-        case Binary(length):
+        case types.Binary(length):
             return pa.binary(length) if length and length <= _MAX_INT32 else pa.binary()
-        case Time("s" | "ms" as unit):
+        case types.Time("s" | "ms" as unit):
             return pa.time32(unit)
-        case Time(unit):
+        case types.Time(unit):
             return pa.time64(unit)
-        case Timestamp(unit, zoned):
+        case types.Timestamp(unit, zoned):
             return pa.timestamp(unit, tz="UTC" if zoned else None)
-        case Duration(unit):
+        case types.Duration(unit):
             return pa.duration(unit)
-        case Enum():
+        case types.Enum():
             return pa.dictionary(pa.int32(), pa.string())
-        case Unknown(name):
+        case types.Unknown(name):
             return _opaque(name)
         case _:
             return _write_nested(type, type_path)
@@ -258,17 +223,17 @@ def _opaque(name: str) -> pa.DataType:
     return pa.opaque(pa.binary(), _encodable(name), "lumos")
 
 
-def _write_nested(type: DataType, type_path: TypePath) -> pa.DataType:
+def _write_nested(type: types.DataType, type_path: TypePath) -> pa.DataType:
     match type:
-        case Array(element, nullable):
+        case types.Array(element, nullable):
             return pa.list_(_field("element", element, type_path.element(), nullable=nullable))
-        case Map(key, value, nullable):
-            key = STRING if key == NULL else key
+        case types.Map(key, value, nullable):
+            key = types.STRING if key == types.NULL else key
             return pa.map_(
                 _field("key", key, type_path.key(), nullable=False),
                 _field("value", value, type_path.value(), nullable=nullable),
             )
-        case Struct(members):
+        case types.Struct(members):
             return pa.struct(
                 [
                     _field(
@@ -277,7 +242,7 @@ def _write_nested(type: DataType, type_path: TypePath) -> pa.DataType:
                     for each in members
                 ]
             )
-        case Union(options) if len(options) <= _MAX_UNION_OPTIONS:
+        case types.Union(options) if len(options) <= _MAX_UNION_OPTIONS:
             return pa.dense_union(
                 [
                     _field(str(index), option, type_path.option(index), nullable=True)

@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, TypeAlias
 
+from lumos.model import types
 from lumos.model.conversions.fallback_types import SIGNED_FOR, make_distinct, plain_decimal
 from lumos.model.conversions.json_values import (
     default_text,
@@ -29,39 +30,6 @@ from lumos.model.conversions.json_values import (
 )
 from lumos.model.schema import Field, Schema
 from lumos.model.type_path import TOO_DEEP, NamedTypes, TypePath
-from lumos.model.types import (
-    BINARY,
-    BOOLEAN,
-    DATE,
-    FLOAT16,
-    FLOAT32,
-    FLOAT64,
-    INT8,
-    INT16,
-    INT32,
-    INT64,
-    INTERVAL,
-    JSON,
-    MAX_DEPTH,
-    NULL,
-    STRING,
-    UNKNOWN,
-    UUID,
-    Array,
-    Binary,
-    DataType,
-    Decimal,
-    Duration,
-    Enum,
-    Map,
-    Member,
-    String,
-    Struct,
-    Time,
-    Timestamp,
-    Union,
-    Unknown,
-)
 
 AvroSchema: TypeAlias = str | dict[str, Any] | list[Any]
 
@@ -77,40 +45,40 @@ _DEFAULTS: Final[dict[str, tuple[Any, ...]]] = {
     "array": (list,),
     "map": (dict,),
 }
-_PRIMITIVE: Final[dict[str, DataType]] = {
-    "null": NULL,
-    "boolean": BOOLEAN,
-    "int": INT32,
-    "long": INT64,
-    "float": FLOAT32,
-    "double": FLOAT64,
-    "bytes": BINARY,
-    "string": STRING,
+_PRIMITIVE: Final[dict[str, types.DataType]] = {
+    "null": types.NULL,
+    "boolean": types.BOOLEAN,
+    "int": types.INT32,
+    "long": types.INT64,
+    "float": types.FLOAT32,
+    "double": types.FLOAT64,
+    "bytes": types.BINARY,
+    "string": types.STRING,
 }
-_LOGICAL: Final[dict[tuple[str, str], DataType]] = {
-    ("int", "date"): DATE,
-    ("int", "time-millis"): Time("ms"),
-    ("long", "time-micros"): Time("us"),
-    ("long", "timestamp-millis"): Timestamp("ms", zoned=True),
-    ("long", "timestamp-micros"): Timestamp("us", zoned=True),
-    ("long", "timestamp-nanos"): Timestamp("ns", zoned=True),
-    ("long", "local-timestamp-millis"): Timestamp("ms"),
-    ("long", "local-timestamp-micros"): Timestamp("us"),
-    ("long", "local-timestamp-nanos"): Timestamp("ns"),
-    ("string", "uuid"): UUID,
-    ("bytes", "big-decimal"): Decimal(),
+_LOGICAL: Final[dict[tuple[str, str], types.DataType]] = {
+    ("int", "date"): types.DATE,
+    ("int", "time-millis"): types.Time("ms"),
+    ("long", "time-micros"): types.Time("us"),
+    ("long", "timestamp-millis"): types.Timestamp("ms", zoned=True),
+    ("long", "timestamp-micros"): types.Timestamp("us", zoned=True),
+    ("long", "timestamp-nanos"): types.Timestamp("ns", zoned=True),
+    ("long", "local-timestamp-millis"): types.Timestamp("ms"),
+    ("long", "local-timestamp-micros"): types.Timestamp("us"),
+    ("long", "local-timestamp-nanos"): types.Timestamp("ns"),
+    ("string", "uuid"): types.UUID,
+    ("bytes", "big-decimal"): types.Decimal(),
 }
-_AVRO: Final[dict[DataType, AvroSchema]] = {
+_AVRO: Final[dict[types.DataType, AvroSchema]] = {
     **{type: name for name, type in _PRIMITIVE.items()},
     **{type: {"type": base, "logicalType": name} for (base, name), type in _LOGICAL.items()},
-    INT8: "int",
-    INT16: "int",
-    FLOAT16: "float",
-    Time("s"): {"type": "int", "logicalType": "time-millis"},
-    Time("ns"): {"type": "long", "logicalType": "time-micros"},
-    Timestamp("s"): {"type": "long", "logicalType": "local-timestamp-millis"},
-    Timestamp("s", zoned=True): {"type": "long", "logicalType": "timestamp-millis"},
-    JSON: "string",
+    types.INT8: "int",
+    types.INT16: "int",
+    types.FLOAT16: "float",
+    types.Time("s"): {"type": "int", "logicalType": "time-millis"},
+    types.Time("ns"): {"type": "long", "logicalType": "time-micros"},
+    types.Timestamp("s"): {"type": "long", "logicalType": "local-timestamp-millis"},
+    types.Timestamp("s", zoned=True): {"type": "long", "logicalType": "timestamp-millis"},
+    types.JSON: "string",
 }
 
 
@@ -128,7 +96,7 @@ def schema_from_avro(schema: AvroSchema, *, named: Iterable[AvroSchema] = ()) ->
     return Schema(fields=(reader.column({"name": "value", "type": schema}, "", frozenset()),))
 
 
-def type_from_avro(schema: AvroSchema) -> DataType:
+def type_from_avro(schema: AvroSchema) -> types.DataType:
     """The Lumos type of an Avro type; a nullable union becomes its other option."""
     return _Reader().type(schema, "", TypePath())[0]
 
@@ -141,7 +109,7 @@ def schema_to_avro(schema: Schema, *, name: str = "Record") -> dict[str, Any]:
     return _Writer(name).record(TypePath(), members)
 
 
-def type_to_avro(type: DataType, *, name: str = "Record") -> AvroSchema:
+def type_to_avro(type: types.DataType, *, name: str = "Record") -> AvroSchema:
     """The nearest Avro type; named types in it are called after `name` and their path."""
     return _Writer(name).type(type, TypePath())
 
@@ -167,14 +135,16 @@ class _Reader:
 
     def _field_type(
         self, field: dict[str, Any], namespace: str, type_path: TypePath
-    ) -> tuple[DataType, bool]:
+    ) -> tuple[types.DataType, bool]:
         default = default_text(field["default"]) if "default" in field else None
         type_path.note(
             text_at(field, "doc"), default=default, field_id=number_at(field, "field-id")
         )
         return self.type(field.get("type"), namespace, type_path)
 
-    def type(self, schema: object, namespace: str, type_path: TypePath) -> tuple[DataType, bool]:
+    def type(
+        self, schema: object, namespace: str, type_path: TypePath
+    ) -> tuple[types.DataType, bool]:
         """The type and whether null is among its values."""
         schema, nullable = _unwrap(schema)
         if isinstance(schema, str):
@@ -184,27 +154,29 @@ class _Reader:
         elif isinstance(schema, dict):
             type = self._annotated(schema, namespace, type_path)
         else:
-            type = UNKNOWN
-        return type, nullable or type == NULL
+            type = types.UNKNOWN
+        return type, nullable or type == types.NULL
 
-    def _union(self, options: list[Any], namespace: str, type_path: TypePath) -> DataType:
+    def _union(self, options: list[Any], namespace: str, type_path: TypePath) -> types.DataType:
         if type_path.is_deepest:
             return TOO_DEEP
-        types = []
+        member_types = []
         for index, option in enumerate(options):
-            types.append(self.type(option, namespace, type_path.option(index))[0])
-        return Union(types)
+            member_types.append(self.type(option, namespace, type_path.option(index))[0])
+        return types.Union(member_types)
 
-    def _resolve_reference(self, name: str, namespace: str, type_path: TypePath) -> DataType:
+    def _resolve_reference(self, name: str, namespace: str, type_path: TypePath) -> types.DataType:
         for full_name in (f"{namespace}.{name}", name):
             if full_name in self.definitions:
                 replacement = self.references.replacement_for(full_name, type_path)
                 return replacement or self.references.count_expansion(
                     self._annotated(*self.definitions[full_name], type_path)
                 )
-        return Unknown(name)
+        return types.Unknown(name)
 
-    def _annotated(self, schema: dict[str, Any], namespace: str, type_path: TypePath) -> DataType:
+    def _annotated(
+        self, schema: dict[str, Any], namespace: str, type_path: TypePath
+    ) -> types.DataType:
         kind = schema.get("type")
         match kind:
             case "array":
@@ -216,19 +188,19 @@ class _Reader:
                 inner = type_path.value()
                 inner.note(field_id=number_at(schema, "value-id"))
                 value, nullable = self.type(schema.get("values"), namespace, inner)
-                return Map(STRING, value, value_nullable=nullable)
+                return types.Map(types.STRING, value, value_nullable=nullable)
             case "record" | "error":
                 return self._record(schema, namespace, type_path)
             case "enum" | "fixed":
                 self._define(schema, namespace)
                 type_path.note(text_at(schema, "doc"))
-                return Enum(texts_at(schema, "symbols")) if kind == "enum" else _fixed(schema)
+                return types.Enum(texts_at(schema, "symbols")) if kind == "enum" else _fixed(schema)
             case str():
                 return _logical(kind, schema) or self._resolve_reference(kind, namespace, type_path)
             case _:
-                return UNKNOWN
+                return types.UNKNOWN
 
-    def _array(self, schema: dict[str, Any], namespace: str, type_path: TypePath) -> DataType:
+    def _array(self, schema: dict[str, Any], namespace: str, type_path: TypePath) -> types.DataType:
         if type_path.is_deepest:
             return TOO_DEEP
         entry = {
@@ -237,16 +209,18 @@ class _Reader:
         if schema.get("logicalType") == "map" and entry.keys() == {"key", "value"}:
             key, _ = self._field_type(entry["key"], namespace, type_path.key())
             value, nullable = self._field_type(entry["value"], namespace, type_path.value())
-            return Map(key, value, value_nullable=nullable)
+            return types.Map(key, value, value_nullable=nullable)
         inner = type_path.element()
         inner.note(field_id=number_at(schema, "element-id"))
         element, nullable = self.type(schema.get("items"), namespace, inner)
-        return Array(element, element_nullable=nullable)
+        return types.Array(element, element_nullable=nullable)
 
-    def _record(self, schema: dict[str, Any], namespace: str, type_path: TypePath) -> DataType:
+    def _record(
+        self, schema: dict[str, Any], namespace: str, type_path: TypePath
+    ) -> types.DataType:
         name, namespace = self._define(schema, namespace)
         if name and name in type_path.inside:
-            return Unknown(f"recursive:{name}")
+            return types.Unknown(f"recursive:{name}")
         if type_path.is_deepest:
             return TOO_DEEP
         type_path.note(text_at(schema, "doc"))
@@ -255,8 +229,8 @@ class _Reader:
         for field in objects_at(schema, "fields"):
             member = _field_name(field)
             type, nullable = self._field_type(field, namespace, inner.member(member))
-            members.append(Member(member, type, nullable=nullable))
-        return Struct(members)
+            members.append(types.Member(member, type, nullable=nullable))
+        return types.Struct(members)
 
     def _define(self, schema: dict[str, Any], namespace: str) -> tuple[str, str]:
         """Store a named type; return its full name and the namespace for the names in it."""
@@ -274,7 +248,7 @@ class _Reader:
 def _unwrap(schema: object) -> tuple[object, bool]:
     """The schema inside `{"type": {...}}` and nullable unions, and whether it may be null."""
     nullable = False
-    for _ in range(MAX_DEPTH):
+    for _ in range(types.MAX_DEPTH):
         if isinstance(schema, list):
             others = [option for option in schema if option not in ("null", {"type": "null"})]
             nullable = nullable or len(others) < len(schema)
@@ -293,38 +267,38 @@ def _field_name(field: dict[str, Any]) -> str:
     return original if original is not None else text_at(field, "name") or ""
 
 
-def _fixed(schema: dict[str, Any]) -> DataType:
+def _fixed(schema: dict[str, Any]) -> types.DataType:
     size = max(number_at(schema, "size") or 0, 0)
     match schema.get("logicalType"), size:
         case "decimal", _:
-            return _decimal(schema) or Binary(size or None)
+            return _decimal(schema) or types.Binary(size or None)
         case "duration", 12:
-            return INTERVAL
+            return types.INTERVAL
         case "uuid", 16:
-            return UUID
+            return types.UUID
         case _:
-            return Binary(size or None)
+            return types.Binary(size or None)
 
 
-def _logical(base: str, schema: dict[str, Any]) -> DataType | None:
+def _logical(base: str, schema: dict[str, Any]) -> types.DataType | None:
     """Apply logical attributes to a primitive type; None if the base is a named type."""
     logical = text_at(schema, "logicalType") or ""
     length = number_at(schema, "maxLength")
     if base == "bytes" and logical == "decimal":
-        return _decimal(schema) or BINARY
+        return _decimal(schema) or types.BINARY
     if base == "string" and logical in ("varchar", "char") and length and length > 0:
-        return String(length)
+        return types.String(length)
     type = _LOGICAL.get((base, logical))
-    if isinstance(type, Timestamp) and schema.get("adjust-to-utc") is False:
-        return Timestamp(type.unit)
+    if isinstance(type, types.Timestamp) and schema.get("adjust-to-utc") is False:
+        return types.Timestamp(type.unit)
     return type or _PRIMITIVE.get(base)
 
 
-def _decimal(schema: dict[str, Any]) -> DataType | None:
+def _decimal(schema: dict[str, Any]) -> types.DataType | None:
     """Return the decimal; None if its numbers are invalid, as Avro requires to ignore them."""
     precision, scale = number_at(schema, "precision"), number_at(schema, "scale") or 0
     valid = precision is not None and 0 <= scale <= precision and precision > 0
-    return Decimal(precision, scale) if valid else None
+    return types.Decimal(precision, scale) if valid else None
 
 
 def _native_type(schema: object) -> str | None:
@@ -346,7 +320,7 @@ class _Writer:
         self.names: set[str] = set()
 
     def record(
-        self, type_path: TypePath, members: Sequence[tuple[str, DataType, bool, TypePath]]
+        self, type_path: TypePath, members: Sequence[tuple[str, types.DataType, bool, TypePath]]
     ) -> dict[str, Any]:
         fields: list[dict[str, Any]] = []
         schema: dict[str, Any] = {"type": "record", "name": self._name(type_path), "fields": fields}
@@ -362,7 +336,7 @@ class _Writer:
         return schema
 
     def _field(
-        self, name: str, type: DataType, nullable: bool, type_path: TypePath
+        self, name: str, type: types.DataType, nullable: bool, type_path: TypePath
     ) -> dict[str, Any]:
         details = type_path.details
         schema = self._nullable(type, nullable, type_path)
@@ -375,39 +349,39 @@ class _Writer:
             field["field-id"] = details.field_id
         return field
 
-    def _nullable(self, type: DataType, nullable: bool, type_path: TypePath) -> AvroSchema:
+    def _nullable(self, type: types.DataType, nullable: bool, type_path: TypePath) -> AvroSchema:
         schema = self.type(type, type_path)
         if not nullable or schema == "null":
             return schema
         return ["null", *_branches([schema])]
 
-    def type(self, type: DataType, type_path: TypePath) -> AvroSchema:
+    def type(self, type: types.DataType, type_path: TypePath) -> AvroSchema:
         """The nearest Avro schema."""
         type = SIGNED_FOR.get(type, type)
         if type in _AVRO:
             return _AVRO[type]
         match type:
-            case Decimal(int(precision), scale):
+            case types.Decimal(int(precision), scale):
                 plain = plain_decimal(precision, scale)
                 digits = {"precision": plain.precision, "scale": plain.scale}
                 return {"type": "bytes", "logicalType": "decimal", **digits}
-            case String(length):
+            case types.String(length):
                 return {"type": "string", "logicalType": "varchar", "maxLength": length}
-            case Binary(length):
+            case types.Binary(length):
                 return {"type": "fixed", "name": self._name(type_path), "size": length}
-            case Duration():
+            case types.Duration():
                 return "long"
-            case Enum(symbols) if not _is_plain_text(type):
+            case types.Enum(symbols) if not _is_plain_text(type):
                 return {"type": "enum", "name": self._name(type_path), "symbols": list(symbols)}
-            case Enum():
+            case types.Enum():
                 return "string"
-            case Array(element, nullable):
+            case types.Array(element, nullable):
                 inner = type_path.element()
                 array = {"type": "array", "items": self._nullable(element, nullable, inner)}
                 return _with_ids(array, {"element-id": inner})
-            case Map():
+            case types.Map():
                 return self._map(type, type_path)
-            case Struct(members):
+            case types.Struct(members):
                 return self.record(
                     type_path,
                     [
@@ -415,18 +389,18 @@ class _Writer:
                         for each in members
                     ],
                 )
-            case Union(options):
+            case types.Union(options):
                 schemas = []
                 for index, option in enumerate(options):
                     schemas.append(self.type(option, type_path.option(index)))
                 return _collapse(_branches(schemas))
-            case _ if type == INTERVAL:
+            case _ if type == types.INTERVAL:
                 fixed = {"type": "fixed", "name": self._name(type_path), "size": 12}
                 return {**fixed, "logicalType": "duration"}
             case _:
                 return "bytes"
 
-    def _map(self, type: Map, type_path: TypePath) -> AvroSchema:
+    def _map(self, type: types.Map, type_path: TypePath) -> AvroSchema:
         if _is_plain_text(type.key):
             values = self._nullable(type.value, type.value_nullable, type_path.value())
             map: dict[str, Any] = {"type": "map", "values": values}
@@ -448,12 +422,12 @@ class _Writer:
         return candidate
 
 
-def _is_plain_text(type: DataType) -> bool:
+def _is_plain_text(type: types.DataType) -> bool:
     """Whether Avro can only write the type as a plain string."""
-    if isinstance(type, Enum):
+    if isinstance(type, types.Enum):
         distinct_names = set(filter(_NAME.match, type.symbols))
         return not 0 < len(type.symbols) == len(distinct_names)
-    return type in (STRING, JSON)
+    return type in (types.STRING, types.JSON)
 
 
 def _sanitise(name: str) -> str:

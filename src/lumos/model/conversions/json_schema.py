@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 from urllib.parse import quote, unquote, urljoin
 
+from lumos.model import types
 from lumos.model.conversions.fallback_types import make_distinct
 from lumos.model.conversions.json_values import (
     default_text,
@@ -27,41 +28,6 @@ from lumos.model.conversions.json_values import (
 )
 from lumos.model.schema import Field, Schema
 from lumos.model.type_path import TOO_DEEP, TOO_LARGE, NamedTypes, TypePath
-from lumos.model.types import (
-    BINARY,
-    BOOLEAN,
-    DATE,
-    FLOAT16,
-    FLOAT32,
-    FLOAT64,
-    INT8,
-    INT16,
-    INT32,
-    INT64,
-    INTERVAL,
-    JSON,
-    MAX_DEPTH,
-    NULL,
-    SIGNED,
-    STRING,
-    UNKNOWN,
-    UNSIGNED,
-    UUID,
-    Array,
-    Binary,
-    DataType,
-    Decimal,
-    Duration,
-    Enum,
-    Map,
-    Member,
-    String,
-    Struct,
-    Time,
-    Timestamp,
-    Union,
-    Unknown,
-)
 
 JsonSchema: TypeAlias = dict[str, Any] | bool
 
@@ -88,7 +54,7 @@ class ResolvedJsonSchema(NamedTuple):
     nullable: bool
     options: tuple[dict[str, Any], ...] = ()
     is_expanded: bool = False
-    replacement: DataType | None = None
+    replacement: types.DataType | None = None
 
 
 class JsonSchemaDocument:
@@ -103,10 +69,10 @@ class JsonSchemaDocument:
     def resolve(self, schema: object, type_path: TypePath) -> ResolvedJsonSchema:
         """Resolve references and combinations of a schema, and note its annotations at the path."""
         nullable = is_expanded = False
-        for _ in range(MAX_DEPTH):
+        for _ in range(types.MAX_DEPTH):
             if not isinstance(schema, dict):
                 # `true` allows any value, `false` none.
-                any_or_none = JSON if schema is True else UNKNOWN
+                any_or_none = types.JSON if schema is True else types.UNKNOWN
                 return ResolvedJsonSchema(
                     {}, type_path, nullable or schema is True, replacement=any_or_none
                 )
@@ -122,7 +88,7 @@ class JsonSchemaDocument:
                         {},
                         type_path,
                         nullable,
-                        replacement=replacement or Unknown(f"ref:{pointer}"),
+                        replacement=replacement or types.Unknown(f"ref:{pointer}"),
                     )
                 is_expanded, type_path = True, type_path.within(pointer)
                 schema = _merge([_without(schema, _REFERENCES), target])
@@ -224,44 +190,44 @@ def _merge(schemas: Iterable[dict[str, Any]]) -> dict[str, Any]:
 
 DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 
-_BOUNDS: Final[dict[DataType, tuple[int, int]]] = {
-    **{type: (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for type, bits in SIGNED.items()},
-    **{type: (0, 2**bits - 1) for type, bits in UNSIGNED.items()},
+_BOUNDS: Final[dict[types.DataType, tuple[int, int]]] = {
+    **{type: (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for type, bits in types.SIGNED.items()},
+    **{type: (0, 2**bits - 1) for type, bits in types.UNSIGNED.items()},
 }
-_FORMATS: Final[dict[tuple[str, str], DataType]] = {
-    ("string", "date"): DATE,
-    ("string", "date-time"): Timestamp("us", zoned=True),
-    ("string", "date-time-local"): Timestamp("us"),
-    ("string", "time"): Time("us"),
-    ("string", "uuid"): UUID,
-    ("string", "duration"): INTERVAL,
-    ("string", "decimal"): Decimal(),
-    ("string", "byte"): BINARY,
-    ("string", "binary"): BINARY,
-    ("number", "float"): FLOAT32,
-    ("number", "double"): FLOAT64,
-    ("number", "decimal"): Decimal(),
-    ("integer", "int8"): INT8,
-    ("integer", "int16"): INT16,
-    ("integer", "int32"): INT32,
-    ("integer", "int64"): INT64,
+_FORMATS: Final[dict[tuple[str, str], types.DataType]] = {
+    ("string", "date"): types.DATE,
+    ("string", "date-time"): types.Timestamp("us", zoned=True),
+    ("string", "date-time-local"): types.Timestamp("us"),
+    ("string", "time"): types.Time("us"),
+    ("string", "uuid"): types.UUID,
+    ("string", "duration"): types.INTERVAL,
+    ("string", "decimal"): types.Decimal(),
+    ("string", "byte"): types.BINARY,
+    ("string", "binary"): types.BINARY,
+    ("number", "float"): types.FLOAT32,
+    ("number", "double"): types.FLOAT64,
+    ("number", "decimal"): types.Decimal(),
+    ("integer", "int8"): types.INT8,
+    ("integer", "int16"): types.INT16,
+    ("integer", "int32"): types.INT32,
+    ("integer", "int64"): types.INT64,
 }
-_JSON_SCHEMA_BY_TYPE: Final[dict[DataType, dict[str, Any]]] = {
+_JSON_SCHEMA_BY_TYPE: Final[dict[types.DataType, dict[str, Any]]] = {
     **{type: {"type": kind, "format": name} for (kind, name), type in _FORMATS.items()},
     **{
         type: {"type": "integer", "minimum": minimum, "maximum": maximum}
         for type, (minimum, maximum) in _BOUNDS.items()
     },
-    BOOLEAN: {"type": "boolean"},
-    INT64: {"type": "integer"},
-    FLOAT16: {"type": "number", "format": "float"},
-    FLOAT64: {"type": "number"},
-    STRING: {"type": "string"},
-    BINARY: {"type": "string", "contentEncoding": "base64"},
-    NULL: {"type": "null"},
-    JSON: {},
+    types.BOOLEAN: {"type": "boolean"},
+    types.INT64: {"type": "integer"},
+    types.FLOAT16: {"type": "number", "format": "float"},
+    types.FLOAT64: {"type": "number"},
+    types.STRING: {"type": "string"},
+    types.BINARY: {"type": "string", "contentEncoding": "base64"},
+    types.NULL: {"type": "null"},
+    types.JSON: {},
 }
-_ANY_OBJECT: Final = Map(STRING, JSON)
+_ANY_OBJECT: Final = types.Map(types.STRING, types.JSON)
 _OBJECT_KEYWORDS: Final = ("properties", "required", "additionalProperties", "patternProperties")
 _IMPLIED: Final = (
     *((keyword, "object") for keyword in _OBJECT_KEYWORDS),
@@ -339,7 +305,7 @@ def _rewritten_reference(
     return text if found is None else f"#{_bundle_pointer(found)}{pointer}"
 
 
-def type_from_json_schema(schema: JsonSchema) -> DataType:
+def type_from_json_schema(schema: JsonSchema) -> types.DataType:
     """Return the type of a schema's values, without nulls."""
     reader = _Reader(schema)
     return reader.type(schema, reader.document.root)[0]
@@ -353,7 +319,7 @@ def schema_to_json_schema(schema: Schema) -> dict[str, Any]:
     return {"$schema": DRAFT, **_object(members)}
 
 
-def type_to_json_schema(type: DataType) -> dict[str, Any]:
+def type_to_json_schema(type: types.DataType) -> dict[str, Any]:
     """Return the nearest JSON Schema of the type's values, without nulls."""
     return _write(type, TypePath())
 
@@ -385,7 +351,7 @@ class _Reader:
         native = _native_type(schema)
         return type_path.field(name, type, nullable=nullable or not required, native_type=native)
 
-    def type(self, schema: object, type_path: TypePath) -> tuple[DataType, bool]:
+    def type(self, schema: object, type_path: TypePath) -> tuple[types.DataType, bool]:
         """The type and whether null is among its values."""
         resolved = self.document.resolve(schema, type_path)
         if resolved.replacement is not None:
@@ -393,9 +359,9 @@ class _Reader:
         type, nullable = self._resolved_type(resolved)
         if resolved.is_expanded:
             self.references.count_expansion(type)
-        return type, resolved.nullable or nullable or type in (NULL, JSON)
+        return type, resolved.nullable or nullable or type in (types.NULL, types.JSON)
 
-    def _resolved_type(self, resolved: ResolvedJsonSchema) -> tuple[DataType, bool]:
+    def _resolved_type(self, resolved: ResolvedJsonSchema) -> tuple[types.DataType, bool]:
         schema, type_path = resolved.schema, resolved.type_path
         values = [schema["const"]] if "const" in schema else schema.get("enum")
         if isinstance(values, list) and values:
@@ -412,30 +378,30 @@ class _Reader:
 
     def _union(
         self, schemas: tuple[dict[str, Any], ...], type_path: TypePath
-    ) -> tuple[DataType, bool]:
+    ) -> tuple[types.DataType, bool]:
         if type_path.is_deepest:
             return TOO_DEEP, True
-        types: list[DataType] = []
+        member_types: list[types.DataType] = []
         nullable = False
         for index, schema in enumerate(schemas):
             # Shared parts are expanded once per option, so each option counts towards the limit.
             if self.references.is_exhausted:
-                types.append(TOO_LARGE)
+                member_types.append(TOO_LARGE)
                 break
             type, may_be_null = self.type(schema, type_path.option(index))
-            if type != NULL:
-                types.append(self.references.count_expansion(type))
+            if type != types.NULL:
+                member_types.append(self.references.count_expansion(type))
             nullable = nullable or may_be_null
-        return _union_of(types) if types else NULL, nullable
+        return _union_of(member_types) if member_types else types.NULL, nullable
 
-    def _of_kind(self, kind: str, schema: dict[str, Any], type_path: TypePath) -> DataType:
+    def _of_kind(self, kind: str, schema: dict[str, Any], type_path: TypePath) -> types.DataType:
         match kind:
             case "any":
-                return JSON
+                return types.JSON
             case "null":
-                return NULL
+                return types.NULL
             case "boolean":
-                return BOOLEAN
+                return types.BOOLEAN
             case "integer" | "number":
                 return _number(kind, schema)
             case "string":
@@ -447,17 +413,17 @@ class _Reader:
             case "object":
                 return self._object(schema, type_path)
             case _:
-                return Unknown(kind)
+                return types.Unknown(kind)
 
-    def _array(self, schema: dict[str, Any], type_path: TypePath) -> DataType:
+    def _array(self, schema: dict[str, Any], type_path: TypePath) -> types.DataType:
         items = schema.get("items")
         elements = objects_at(schema, "prefixItems") or objects_at(schema, "items")
         if isinstance(items, dict):
             elements = [*elements, items]
         element, nullable = self.type({"anyOf": elements}, type_path.element())
-        return Array(element, element_nullable=nullable)
+        return types.Array(element, element_nullable=nullable)
 
-    def _object(self, schema: dict[str, Any], type_path: TypePath) -> DataType:
+    def _object(self, schema: dict[str, Any], type_path: TypePath) -> types.DataType:
         additional = schema.get("additionalProperties")
         properties = object_at(schema, "properties")
         values = [each for each in object_at(schema, "patternProperties").values() if each]
@@ -465,15 +431,15 @@ class _Reader:
             values.append(additional)
         if values and not properties:
             value, nullable = self.type({"anyOf": values}, type_path.value())
-            return Map(STRING, value, value_nullable=nullable)
+            return types.Map(types.STRING, value, value_nullable=nullable)
         if "properties" not in schema and additional is not False:
             return _ANY_OBJECT
         required = frozenset(texts_at(schema, "required"))
         members = []
         for name, each in properties.items():
             type, nullable = self.type(each, type_path.member(name))
-            members.append(Member(name, type, nullable=nullable or name not in required))
-        return Struct(members)
+            members.append(types.Member(name, type, nullable=nullable or name not in required))
+        return types.Struct(members)
 
 
 def _kinds(schema: dict[str, Any]) -> list[str]:
@@ -483,47 +449,47 @@ def _kinds(schema: dict[str, Any]) -> list[str]:
     return named or next(([kind] for keyword, kind in _IMPLIED if keyword in schema), [])
 
 
-def _union_of(types: list[DataType]) -> DataType:
-    distinct_types = list(dict.fromkeys(types))
-    return distinct_types[0] if len(distinct_types) == 1 else Union(distinct_types)
+def _union_of(member_types: list[types.DataType]) -> types.DataType:
+    distinct_types = list(dict.fromkeys(member_types))
+    return distinct_types[0] if len(distinct_types) == 1 else types.Union(distinct_types)
 
 
-def _type_of_values(values: list[Any]) -> DataType:
+def _type_of_values(values: list[Any]) -> types.DataType:
     symbols = [value for value in values if isinstance(value, str)]
-    types: list[DataType] = [Enum(symbols)] if symbols else []
+    member_types: list[types.DataType] = [types.Enum(symbols)] if symbols else []
     for value in values:
         match value:
             case bool():
-                types.append(BOOLEAN)
+                member_types.append(types.BOOLEAN)
             case int():
-                types.append(INT64)
+                member_types.append(types.INT64)
             case float():
-                types.append(FLOAT64)
+                member_types.append(types.FLOAT64)
             case list():
-                types.append(Array(JSON))
+                member_types.append(types.Array(types.JSON))
             case dict():
-                types.append(_ANY_OBJECT)
-    if FLOAT64 in types:
-        types = [type for type in types if type != INT64]
-    return _union_of(types) if types else NULL
+                member_types.append(_ANY_OBJECT)
+    if types.FLOAT64 in member_types:
+        member_types = [type for type in member_types if type != types.INT64]
+    return _union_of(member_types) if member_types else types.NULL
 
 
-def _number(kind: str, schema: dict[str, Any]) -> DataType:
+def _number(kind: str, schema: dict[str, Any]) -> types.DataType:
     named = _FORMATS.get((kind, text_at(schema, "format") or ""))
     if kind == "number":
-        return named or FLOAT64
+        return named or types.FLOAT64
     bounds = schema.get("minimum"), schema.get("maximum")
-    return next((type for type, range in _BOUNDS.items() if range == bounds), named or INT64)
+    return next((type for type, range in _BOUNDS.items() if range == bounds), named or types.INT64)
 
 
-def _string(schema: dict[str, Any]) -> DataType:
+def _string(schema: dict[str, Any]) -> types.DataType:
     if text_at(schema, "contentEncoding"):
-        return BINARY
+        return types.BINARY
     if text_at(schema, "contentMediaType") == "application/json":
-        return JSON
+        return types.JSON
     length = number_at(schema, "maxLength")
     named = _FORMATS.get(("string", text_at(schema, "format") or ""))
-    return named or String(length if length and length > 0 else None)
+    return named or types.String(length if length and length > 0 else None)
 
 
 def _native_type(schema: object) -> str | None:
@@ -533,7 +499,7 @@ def _native_type(schema: object) -> str | None:
     return " ".join(part for part in (kind, text_at(schema, "format")) if part) or None
 
 
-def _object(members: list[tuple[str, DataType, bool, TypePath]]) -> dict[str, Any]:
+def _object(members: list[tuple[str, types.DataType, bool, TypePath]]) -> dict[str, Any]:
     names = make_distinct(name for name, _, _, _ in members)
     properties = {}
     required = []
@@ -558,7 +524,7 @@ def _annotated(schema: dict[str, Any], type_path: TypePath) -> dict[str, Any]:
     return schema
 
 
-def _write_nullable(type: DataType, nullable: bool, type_path: TypePath) -> dict[str, Any]:
+def _write_nullable(type: types.DataType, nullable: bool, type_path: TypePath) -> dict[str, Any]:
     schema = _write(type, type_path)
     if not nullable:
         return schema
@@ -571,51 +537,51 @@ def _write_nullable(type: DataType, nullable: bool, type_path: TypePath) -> dict
     return schema
 
 
-def _write(type: DataType, type_path: TypePath) -> dict[str, Any]:
+def _write(type: types.DataType, type_path: TypePath) -> dict[str, Any]:
     """The schema, as a new value that the caller may add to."""
     if type in _JSON_SCHEMA_BY_TYPE:
         return dict(_JSON_SCHEMA_BY_TYPE[type])
     match type:
-        case Decimal():
+        case types.Decimal():
             return {"type": "number", "format": "decimal"}
-        case String(length):
+        case types.String(length):
             return {"type": "string", "maxLength": length}
-        case Binary():
-            return dict(_JSON_SCHEMA_BY_TYPE[BINARY])
-        case Time():
+        case types.Binary():
+            return dict(_JSON_SCHEMA_BY_TYPE[types.BINARY])
+        case types.Time():
             return {"type": "string", "format": "time"}
-        case Timestamp(_, zoned):
+        case types.Timestamp(_, zoned):
             return {"type": "string", "format": "date-time" if zoned else "date-time-local"}
-        case Duration():
+        case types.Duration():
             return {"type": "string", "format": "duration"}
-        case Enum(symbols):
+        case types.Enum(symbols):
             return {"type": "string", "enum": list(symbols)}
-        case Array(element, nullable):
+        case types.Array(element, nullable):
             inner = type_path.element()
             return {
                 "type": "array",
                 "items": _annotated(_write_nullable(element, nullable, inner), inner),
             }
-        case Map(_, value, nullable):
+        case types.Map(_, value, nullable):
             additional = _annotated(
                 _write_nullable(value, nullable, type_path.value()), type_path.value()
             )
             return {"type": "object", "additionalProperties": additional}
-        case Struct(members):
+        case types.Struct(members):
             return _object(
                 [
                     (each.name, each.type, each.nullable, type_path.member(each.name))
                     for each in members
                 ]
             )
-        case Union(options):
+        case types.Union(options):
             schemas = []
             for index, option in enumerate(options):
                 schemas.append(
                     _annotated(_write(option, type_path.option(index)), type_path.option(index))
                 )
             return {"anyOf": schemas} if schemas else {"not": {}}
-        case Unknown(name):
+        case types.Unknown(name):
             return {"$comment": name} if name else {}
         case _:
             return {}

@@ -13,71 +13,48 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from lumos.errors import MissingDependency
+from lumos.model import types
 from lumos.model.schema import Field, Schema
 from lumos.model.type_path import TOO_DEEP, NamedTypes, TypePath
-from lumos.model.types import (
-    BINARY,
-    BOOLEAN,
-    DATE,
-    FLOAT32,
-    FLOAT64,
-    INT32,
-    INT64,
-    JSON,
-    STRING,
-    UINT32,
-    UINT64,
-    Array,
-    DataType,
-    Decimal,
-    Duration,
-    Enum,
-    Map,
-    Member,
-    SchemaSyntaxError,
-    Struct,
-    Timestamp,
-    Unknown,
-)
 
 if TYPE_CHECKING:
     from proto_schema_parser import ast
 
-_SCALARS: Final[dict[str, DataType]] = {
-    "double": FLOAT64,
-    "float": FLOAT32,
-    "int32": INT32,
-    "sint32": INT32,
-    "sfixed32": INT32,
-    "int64": INT64,
-    "sint64": INT64,
-    "sfixed64": INT64,
-    "uint32": UINT32,
-    "fixed32": UINT32,
-    "uint64": UINT64,
-    "fixed64": UINT64,
-    "bool": BOOLEAN,
-    "string": STRING,
-    "bytes": BINARY,
+_SCALARS: Final[dict[str, types.DataType]] = {
+    "double": types.FLOAT64,
+    "float": types.FLOAT32,
+    "int32": types.INT32,
+    "sint32": types.INT32,
+    "sfixed32": types.INT32,
+    "int64": types.INT64,
+    "sint64": types.INT64,
+    "sfixed64": types.INT64,
+    "uint32": types.UINT32,
+    "fixed32": types.UINT32,
+    "uint64": types.UINT64,
+    "fixed64": types.UINT64,
+    "bool": types.BOOLEAN,
+    "string": types.STRING,
+    "bytes": types.BINARY,
 }
-_WELL_KNOWN: Final[dict[str, DataType]] = {
-    "google.protobuf.Timestamp": Timestamp("ns", zoned=True),
-    "google.protobuf.Duration": Duration("ns"),
-    "google.protobuf.Struct": JSON,
-    "google.protobuf.Value": JSON,
-    "google.protobuf.ListValue": JSON,
-    "google.protobuf.Any": JSON,
-    "google.protobuf.DoubleValue": FLOAT64,
-    "google.protobuf.FloatValue": FLOAT32,
-    "google.protobuf.Int64Value": INT64,
-    "google.protobuf.UInt64Value": UINT64,
-    "google.protobuf.Int32Value": INT32,
-    "google.protobuf.UInt32Value": UINT32,
-    "google.protobuf.BoolValue": BOOLEAN,
-    "google.protobuf.StringValue": STRING,
-    "google.protobuf.BytesValue": BINARY,
-    "google.type.Date": DATE,
-    "google.type.Decimal": Decimal(),
+_WELL_KNOWN: Final[dict[str, types.DataType]] = {
+    "google.protobuf.Timestamp": types.Timestamp("ns", zoned=True),
+    "google.protobuf.Duration": types.Duration("ns"),
+    "google.protobuf.Struct": types.JSON,
+    "google.protobuf.Value": types.JSON,
+    "google.protobuf.ListValue": types.JSON,
+    "google.protobuf.Any": types.JSON,
+    "google.protobuf.DoubleValue": types.FLOAT64,
+    "google.protobuf.FloatValue": types.FLOAT32,
+    "google.protobuf.Int64Value": types.INT64,
+    "google.protobuf.UInt64Value": types.UINT64,
+    "google.protobuf.Int32Value": types.INT32,
+    "google.protobuf.UInt32Value": types.UINT32,
+    "google.protobuf.BoolValue": types.BOOLEAN,
+    "google.protobuf.StringValue": types.STRING,
+    "google.protobuf.BytesValue": types.BINARY,
+    "google.type.Date": types.DATE,
+    "google.type.Decimal": types.Decimal(),
 }
 # Deeper braces would exceed the recursion limit of the parser.
 _MAX_BRACES: Final = 60
@@ -114,7 +91,7 @@ def messages_from_protobuf(
             _, _, line, column, text, _ = arguments
             # The rest lists every keyword of the language.
             problem = text.partition(" expecting ")[0]
-            raise SchemaSyntaxError(problem, line=line, column=column + 1)
+            raise types.SchemaSyntaxError(problem, line=line, column=column + 1)
 
     def fail_on_errors(recognizer: Any) -> None:
         recognizer.removeErrorListeners()
@@ -137,7 +114,7 @@ def messages_from_protobuf(
             continue
         seen.add(name)
         # A file that cannot be parsed is reported where it is read itself.
-        with suppress(SchemaSyntaxError):
+        with suppress(types.SchemaSyntaxError):
             others, scope = parse(other)
             reader.define(others, scope)
             waiting += (each.name for each in others if isinstance(each, ast.Import))
@@ -183,48 +160,52 @@ class _Reader:
             )
         return Schema(fields=tuple(_first_of_name(fields)))
 
-    def _type(self, field: Any, scope: str, path: TypePath) -> DataType:
+    def _type(self, field: Any, scope: str, path: TypePath) -> types.DataType:
         from proto_schema_parser import ast
 
         if path.is_deepest:
             return TOO_DEEP
         if isinstance(field, ast.MapField):
             value = self._named(field.value_type, scope, path.value())
-            return Map(_SCALARS.get(field.key_type, STRING), value, value_nullable=False)
+            return types.Map(
+                _SCALARS.get(field.key_type, types.STRING), value, value_nullable=False
+            )
         is_repeated = field.cardinality is ast.FieldCardinality.REPEATED
         name = field.name if isinstance(field, ast.Group) else field.type
         inner = self._named(name, scope, path.element() if is_repeated else path)
-        return Array(inner, element_nullable=False) if is_repeated else inner
+        return types.Array(inner, element_nullable=False) if is_repeated else inner
 
-    def _named(self, name: str, scope: str, path: TypePath) -> DataType:
+    def _named(self, name: str, scope: str, path: TypePath) -> types.DataType:
         if name in _SCALARS:
             return _SCALARS[name]
         for full_name in _candidates(name, scope):
             if full_name in self._definitions:
                 return self._defined(full_name, path)
         known = _WELL_KNOWN.get(name.removeprefix("."))
-        return known or Unknown(f"ref:{name.removeprefix('.')}")
+        return known or types.Unknown(f"ref:{name.removeprefix('.')}")
 
-    def _defined(self, name: str, path: TypePath) -> DataType:
+    def _defined(self, name: str, path: TypePath) -> types.DataType:
         from proto_schema_parser import ast
 
         definition = self._definitions[name]
         if isinstance(definition, ast.Enum):
             values = [each for each in definition.elements if isinstance(each, ast.EnumValue)]
-            return Enum(tuple(dict.fromkeys(each.name for each in values)))
+            return types.Enum(tuple(dict.fromkeys(each.name for each in values)))
         replacement = self._references.replacement_for(name, path)
         if replacement is not None:
             return replacement
         if path.is_deepest:
             return TOO_DEEP
         inner_path = path.within(name)
-        members: dict[str, Member] = {}
+        members: dict[str, types.Member] = {}
         for each in _fields(definition.elements):
             inner = inner_path.member(each.name)
             inner.note(field_id=each.number)
             type = self._type(each, name, inner)
-            members.setdefault(each.name, Member(each.name, type, nullable=not _is_required(each)))
-        return self._references.count_expansion(Struct(tuple(members.values())))
+            members.setdefault(
+                each.name, types.Member(each.name, type, nullable=not _is_required(each))
+            )
+        return self._references.count_expansion(types.Struct(tuple(members.values())))
 
 
 def _fields(elements: Any) -> Iterator[Any]:
@@ -276,4 +257,4 @@ def _check_depth(text: str) -> None:
         depth += (mark in "{[<(") - (mark in "}]>)")
         if depth > _MAX_BRACES:
             line = text.count("\n", 0, at) + 1
-            raise SchemaSyntaxError("it nests too deeply", line=line, column=1)
+            raise types.SchemaSyntaxError("it nests too deeply", line=line, column=1)

@@ -14,43 +14,11 @@
 import re
 from typing import Any, Final, TypeAlias
 
+from lumos.model import types
 from lumos.model.conversions.fallback_types import SIGNED_FOR, capped_decimal, member_per_option
 from lumos.model.conversions.json_values import number_at, object_at, objects_at, text_at
 from lumos.model.schema import Schema
 from lumos.model.type_path import TOO_DEEP, TypePath
-from lumos.model.types import (
-    BINARY,
-    BOOLEAN,
-    DATE,
-    FLOAT16,
-    FLOAT32,
-    FLOAT64,
-    INT8,
-    INT16,
-    INT32,
-    INT64,
-    INTERVAL,
-    JSON,
-    MAX_DEPTH,
-    NULL,
-    STRING,
-    UNKNOWN,
-    Array,
-    Binary,
-    DataType,
-    Decimal,
-    Duration,
-    Enum,
-    Map,
-    Member,
-    String,
-    Struct,
-    Time,
-    Timestamp,
-    Union,
-    Unit,
-    Unknown,
-)
 
 SparkType: TypeAlias = str | dict[str, Any]
 
@@ -60,34 +28,34 @@ _FIELD_ID: Final = "parquet.field.id"
 _FIELD_IDS: Final = (_FIELD_ID, "delta.columnMapping.id")
 _MAX_DECIMAL_DIGITS: Final = 38
 _UNBOUNDED: Final = f"decimal({_MAX_DECIMAL_DIGITS},18)"
-_TIME_DIGITS: Final[dict[Unit, int]] = {"s": 0, "ms": 3, "us": 6, "ns": 9}
+_TIME_DIGITS: Final[dict[types.Unit, int]] = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
 _PARAMETRISED: Final = re.compile(r"(\w+)\((\d{1,9})(?:,\s*(-?\d{1,9}))?\)\Z", re.ASCII)
 _DAY_TIME: Final = re.compile(r"interval (day|hour|minute|second)( to \w+)?\Z")
 _YEAR_MONTH: Final = re.compile(r"interval (year|month)( to \w+)?\Z")
 
-_NAMES: Final[dict[DataType, str]] = {
-    BOOLEAN: "boolean",
-    INT8: "byte",
-    INT16: "short",
-    INT32: "integer",
-    INT64: "long",
-    FLOAT32: "float",
-    FLOAT64: "double",
-    STRING: "string",
-    BINARY: "binary",
-    DATE: "date",
-    Timestamp("us", zoned=True): "timestamp",
-    Timestamp("us"): "timestamp_ntz",
-    Duration("us"): "interval day to second",
-    INTERVAL: "interval",
-    JSON: "variant",
-    NULL: "void",
+_NAMES: Final[dict[types.DataType, str]] = {
+    types.BOOLEAN: "boolean",
+    types.INT8: "byte",
+    types.INT16: "short",
+    types.INT32: "integer",
+    types.INT64: "long",
+    types.FLOAT32: "float",
+    types.FLOAT64: "double",
+    types.STRING: "string",
+    types.BINARY: "binary",
+    types.DATE: "date",
+    types.Timestamp("us", zoned=True): "timestamp",
+    types.Timestamp("us"): "timestamp_ntz",
+    types.Duration("us"): "interval day to second",
+    types.INTERVAL: "interval",
+    types.JSON: "variant",
+    types.NULL: "void",
 }
-_FROM_NAME: Final[dict[str, DataType]] = {
+_FROM_NAME: Final[dict[str, types.DataType]] = {
     **{name: type for type, name in _NAMES.items()},
-    "null": NULL,
-    "decimal": Decimal(10, 0),
+    "null": types.NULL,
+    "decimal": types.Decimal(10, 0),
 }
 
 
@@ -105,7 +73,7 @@ def schema_from_spark(value: dict[str, Any]) -> Schema:
     return Schema(fields=tuple(fields))
 
 
-def type_from_spark(value: SparkType) -> DataType:
+def type_from_spark(value: SparkType) -> types.DataType:
     """The type of a DataType's JSON value, or UNKNOWN with its name."""
     return _read(value, TypePath())
 
@@ -120,7 +88,7 @@ def schema_to_spark(schema: Schema) -> dict[str, Any]:
     )
 
 
-def type_to_spark(type: DataType) -> SparkType:
+def type_to_spark(type: types.DataType) -> SparkType:
     """The JSON value of the nearest Spark type."""
     return _write(type, TypePath())
 
@@ -130,7 +98,7 @@ def _native_type(field: dict[str, Any]) -> str | None:
     return declared or text_at(field, "type") or text_at(object_at(field, "type"), "type")
 
 
-def _read_field(field: dict[str, Any], type_path: TypePath) -> DataType:
+def _read_field(field: dict[str, Any], type_path: TypePath) -> types.DataType:
     metadata = object_at(field, "metadata")
     ids = (number_at(metadata, key) for key in _FIELD_IDS)
     type_path.note(
@@ -141,63 +109,63 @@ def _read_field(field: dict[str, Any], type_path: TypePath) -> DataType:
     type = _read(field.get("type"), type_path)
     # Spark stores VARCHAR as STRING and its length in the metadata, for readers without VARCHAR.
     declared = _named(text_at(metadata, _DECLARED_TYPE) or "")
-    return declared if type == STRING and isinstance(declared, String) else type
+    return declared if type == types.STRING and isinstance(declared, types.String) else type
 
 
-def _read(value: object, type_path: TypePath) -> DataType:
-    for _ in range(MAX_DEPTH):
+def _read(value: object, type_path: TypePath) -> types.DataType:
+    for _ in range(types.MAX_DEPTH):
         if not isinstance(value, dict) or value.get("type") != "udt":
             break
         value = value.get("sqlType")
     if isinstance(value, str):
         return _named(value)
     if not isinstance(value, dict):
-        return UNKNOWN
+        return types.UNKNOWN
     return _read_nested(value, type_path)
 
 
-def _named(name: str) -> DataType:
+def _named(name: str) -> types.DataType:
     if name in _FROM_NAME:
         return _FROM_NAME[name]
     if _DAY_TIME.match(name):
-        return Duration("us")
+        return types.Duration("us")
     if _YEAR_MONTH.match(name):
-        return INTERVAL
+        return types.INTERVAL
     if name.startswith("string collate "):
-        return STRING
+        return types.STRING
     parametrised = _PARAMETRISED.match(name)
     if parametrised is None:
-        return Unknown(name)
+        return types.Unknown(name)
     kind, number, scale = parametrised[1], int(parametrised[2]), int(parametrised[3] or 0)
     match kind:
         case "decimal" if number:
-            return Decimal(number, scale)
+            return types.Decimal(number, scale)
         case "char" | "varchar" if number:
-            return String(number)
+            return types.String(number)
         case "time":
-            return Time(_unit(number))
+            return types.Time(_unit(number))
         case "timestamp_ntz" | "timestamp_ltz":
-            return Timestamp(_unit(number), zoned=kind == "timestamp_ltz")
+            return types.Timestamp(_unit(number), zoned=kind == "timestamp_ltz")
         case _:
-            return Unknown(name)
+            return types.Unknown(name)
 
 
-def _unit(digits: int) -> Unit:
+def _unit(digits: int) -> types.Unit:
     return next((unit for unit, max_digits in _TIME_DIGITS.items() if digits <= max_digits), "ns")
 
 
-def _read_nested(value: dict[str, Any], type_path: TypePath) -> DataType:
+def _read_nested(value: dict[str, Any], type_path: TypePath) -> types.DataType:
     if type_path.is_deepest:
         return TOO_DEEP
     match value.get("type"):
         case "array":
             nullable = value.get("containsNull") is not False
             element = _read(value.get("elementType"), type_path.element())
-            return Array(element, element_nullable=nullable)
+            return types.Array(element, element_nullable=nullable)
         case "map":
             nullable = value.get("valueContainsNull") is not False
             key = _read(value.get("keyType"), type_path.key())
-            return Map(
+            return types.Map(
                 key, _read(value.get("valueType"), type_path.value()), value_nullable=nullable
             )
         case "struct":
@@ -205,21 +173,25 @@ def _read_nested(value: dict[str, Any], type_path: TypePath) -> DataType:
             for field in objects_at(value, "fields"):
                 name = text_at(field, "name") or ""
                 type = _read_field(field, type_path.member(name))
-                members.append(Member(name, type, nullable=field.get("nullable") is not False))
-            return Struct(members)
+                members.append(
+                    types.Member(name, type, nullable=field.get("nullable") is not False)
+                )
+            return types.Struct(members)
         case str(kind):
-            return Unknown(kind)
+            return types.Unknown(kind)
         case _:
-            return UNKNOWN
+            return types.UNKNOWN
 
 
 def _struct(fields: list[dict[str, Any]]) -> dict[str, Any]:
     return {"type": "struct", "fields": fields}
 
 
-def _write_field(name: str, type: DataType, nullable: bool, type_path: TypePath) -> dict[str, Any]:
+def _write_field(
+    name: str, type: types.DataType, nullable: bool, type_path: TypePath
+) -> dict[str, Any]:
     details = type_path.details
-    length = type.length if isinstance(type, String) else None
+    length = type.length if isinstance(type, types.String) else None
     metadata = {
         "comment": details.description,
         _DEFAULT: details.default,
@@ -230,43 +202,43 @@ def _write_field(name: str, type: DataType, nullable: bool, type_path: TypePath)
     return {"name": name, "type": _write(type, type_path), "nullable": nullable, "metadata": known}
 
 
-def _write(type: DataType, type_path: TypePath) -> SparkType:
+def _write(type: types.DataType, type_path: TypePath) -> SparkType:
     type = SIGNED_FOR.get(type, type)
     if type in _NAMES:
         return _NAMES[type]
     match type:
-        case Decimal(None):
+        case types.Decimal(None):
             return _UNBOUNDED
-        case Decimal(int(precision), scale):
+        case types.Decimal(int(precision), scale):
             capped = capped_decimal(precision, scale, max_digits=_MAX_DECIMAL_DIGITS)
             return f"decimal({capped.precision},{capped.scale})"
-        case Timestamp(_, zoned):
+        case types.Timestamp(_, zoned):
             return "timestamp" if zoned else "timestamp_ntz"
-        case Time(unit):
+        case types.Time(unit):
             return f"time({_TIME_DIGITS[unit]})"
-        case Duration():
+        case types.Duration():
             return "interval day to second"
-        case Binary() | Unknown():
+        case types.Binary() | types.Unknown():
             return "binary"
-        case String() | Enum():
+        case types.String() | types.Enum():
             return "string"
-        case Array(element, nullable):
+        case types.Array(element, nullable):
             items = _write(element, type_path.element())
             return {"type": "array", "elementType": items, "containsNull": nullable}
-        case Map(key, value, nullable):
+        case types.Map(key, value, nullable):
             return {
                 "type": "map",
                 "keyType": _write(key, type_path.key()),
                 "valueType": _write(value, type_path.value()),
                 "valueContainsNull": nullable,
             }
-        case Struct(members):
+        case types.Struct(members):
             fields = []
             for each in members:
                 inner = type_path.member(each.name)
                 fields.append(_write_field(each.name, each.type, each.nullable, inner))
             return _struct(fields)
-        case Union():
+        case types.Union():
             return _write(member_per_option(type), type_path)
         case _:
-            return "float" if type == FLOAT16 else "string"
+            return "float" if type == types.FLOAT16 else "string"

@@ -17,6 +17,7 @@ import re
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
+from lumos.model import types
 from lumos.model.conversions.fallback_types import SIGNED_FOR, capped_decimal, plain_decimal
 from lumos.model.conversions.sql_type_reader import (
     Dialect,
@@ -25,63 +26,28 @@ from lumos.model.conversions.sql_type_reader import (
     UnreadableType,
     quoted,
 )
-from lumos.model.types import (
-    BINARY,
-    BOOLEAN,
-    DATE,
-    FLOAT16,
-    FLOAT32,
-    FLOAT64,
-    INT8,
-    INT16,
-    INT32,
-    INT64,
-    INTERVAL,
-    JSON,
-    NULL,
-    SIGNED,
-    STRING,
-    UINT32,
-    UNITS,
-    UUID,
-    Array,
-    Binary,
-    DataType,
-    Decimal,
-    Duration,
-    Map,
-    Member,
-    String,
-    Struct,
-    Time,
-    Timestamp,
-    Union,
-    Unit,
-    Unknown,
-    quoted_name,
-)
 
 __all__ = ["Dialect", "type_from_sql", "type_to_sql"]
 
-_Reading: TypeAlias = DataType | Callable[[tuple[int, ...]], DataType]
+_Reading: TypeAlias = types.DataType | Callable[[tuple[int, ...]], types.DataType]
 
-_DIGITS: Final[dict[Unit, int]] = {"s": 0, "ms": 3, "us": 6, "ns": 9}
+_DIGITS: Final[dict[types.Unit, int]] = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
 
-def type_from_sql(text: str, dialect: Dialect) -> DataType:
+def type_from_sql(text: str, dialect: Dialect) -> types.DataType:
     """Read a type text of the dialect; UNKNOWN with that text if that fails."""
     text = text.strip()
 
-    def scalar(name: SqlTypeName) -> DataType:
+    def scalar(name: SqlTypeName) -> types.DataType:
         return _scalar(name, dialect)
 
     try:
         return SqlTypeReader(text, dialect, scalar).whole()
     except UnreadableType:
-        return Unknown(text)
+        return types.Unknown(text)
 
 
-def _scalar(name: SqlTypeName, dialect: Dialect) -> DataType:
+def _scalar(name: SqlTypeName, dialect: Dialect) -> types.DataType:
     words = name.words
     if dialect == "postgres":
         words = words.removeprefix("pg_catalog.")
@@ -89,42 +55,42 @@ def _scalar(name: SqlTypeName, dialect: Dialect) -> DataType:
         # Postgres names the array of a type with an underscore before the type's name.
         element = element or (words[1:] if words.startswith("_") else "")
         if element:
-            return Array(_scalar(SqlTypeName(element, name.numbers, element), dialect))
+            return types.Array(_scalar(SqlTypeName(element, name.numbers, element), dialect))
     reading = _READINGS[dialect].get(words)
     if reading is None or name.numbers is None:
-        return Unknown(name.text)
+        return types.Unknown(name.text)
     try:
-        return reading if isinstance(reading, DataType) else reading(name.numbers)
+        return reading if isinstance(reading, types.DataType) else reading(name.numbers)
     except ValueError:
-        return Unknown(name.text)
+        return types.Unknown(name.text)
 
 
-def _unit(digits: int) -> Unit:
+def _unit(digits: int) -> types.Unit:
     return next((unit for unit, max_digits in _DIGITS.items() if digits <= max_digits), "ns")
 
 
-def _decimal(unbounded: Decimal) -> _Reading:
-    return lambda numbers: Decimal(*numbers[:2]) if numbers else unbounded
+def _decimal(unbounded: types.Decimal) -> _Reading:
+    return lambda numbers: types.Decimal(*numbers[:2]) if numbers else unbounded
 
 
 def _string(missing: int | None = None, *, unlimited: tuple[int, ...] = ()) -> _Reading:
-    def reading(numbers: tuple[int, ...]) -> DataType:
+    def reading(numbers: tuple[int, ...]) -> types.DataType:
         length = numbers[0] if numbers else missing
-        return String(None if length in unlimited else length)
+        return types.String(None if length in unlimited else length)
 
     return reading
 
 
 def _time(digits: int) -> _Reading:
-    return lambda numbers: Time(_unit(numbers[0] if numbers else digits))
+    return lambda numbers: types.Time(_unit(numbers[0] if numbers else digits))
 
 
 def _timestamp(digits: int, *, zoned: bool = False) -> _Reading:
-    return lambda numbers: Timestamp(_unit(numbers[0] if numbers else digits), zoned=zoned)
+    return lambda numbers: types.Timestamp(_unit(numbers[0] if numbers else digits), zoned=zoned)
 
 
-def _float(numbers: tuple[int, ...]) -> DataType:
-    return FLOAT32 if numbers and numbers[0] <= 24 else FLOAT64
+def _float(numbers: tuple[int, ...]) -> types.DataType:
+    return types.FLOAT32 if numbers and numbers[0] <= 24 else types.FLOAT64
 
 
 def _named(reading: _Reading, names: str) -> dict[str, _Reading]:
@@ -143,42 +109,42 @@ _SNOWFLAKE_UNLIMITED: Final = (16_777_216, 134_217_728)
 
 _READINGS: Final[dict[Dialect, dict[str, _Reading]]] = {
     "postgres": {
-        **_named(BOOLEAN, "boolean|bool"),
-        **_named(INT16, "smallint|int2|smallserial|serial2"),
-        **_named(INT32, "integer|int|int4|serial|serial4"),
-        **_named(INT64, "bigint|int8|bigserial|serial8"),
-        **_named(UINT32, "oid"),
-        **_named(FLOAT32, "real|float4"),
-        **_named(FLOAT64, "double precision|float8"),
+        **_named(types.BOOLEAN, "boolean|bool"),
+        **_named(types.INT16, "smallint|int2|smallserial|serial2"),
+        **_named(types.INT32, "integer|int|int4|serial|serial4"),
+        **_named(types.INT64, "bigint|int8|bigserial|serial8"),
+        **_named(types.UINT32, "oid"),
+        **_named(types.FLOAT32, "real|float4"),
+        **_named(types.FLOAT64, "double precision|float8"),
         **_named(_float, "float"),
-        **_named(_decimal(Decimal()), "numeric|decimal|dec"),
-        **_named(Decimal(19, 2), "money"),
-        **_named(STRING, "text|citext|name"),
+        **_named(_decimal(types.Decimal()), "numeric|decimal|dec"),
+        **_named(types.Decimal(19, 2), "money"),
+        **_named(types.STRING, "text|citext|name"),
         **_named(_string(), "character varying|char varying|varchar|bpchar"),
         **_named(_string(1), "character|char"),
-        **_named(BINARY, "bytea"),
-        **_named(DATE, "date"),
+        **_named(types.BINARY, "bytea"),
+        **_named(types.DATE, "date"),
         **_named(_time(6), "time|time without time zone|timetz|time with time zone"),
         **_named(_timestamp(6), "timestamp|timestamp without time zone"),
         **_named(_timestamp(6, zoned=True), "timestamptz|timestamp with time zone"),
-        **_named(INTERVAL, f"interval|{_INTERVAL_FIELDS}"),
-        **_named(UUID, "uuid"),
-        **_named(JSON, "json|jsonb"),
-        **_named(Map(STRING, STRING), "hstore"),
-        **_named(Array(Unknown()), "array"),
+        **_named(types.INTERVAL, f"interval|{_INTERVAL_FIELDS}"),
+        **_named(types.UUID, "uuid"),
+        **_named(types.JSON, "json|jsonb"),
+        **_named(types.Map(types.STRING, types.STRING), "hstore"),
+        **_named(types.Array(types.Unknown()), "array"),
     },
     "snowflake": {
-        **_named(BOOLEAN, "boolean"),
-        **_named(Decimal(38, 0), "int|integer|bigint|smallint|tinyint|byteint"),
-        **_named(_decimal(Decimal(38, 0)), "number|numeric|decimal|dec"),
-        **_named(FLOAT64, "float|float4|float8|double|double precision|real"),
+        **_named(types.BOOLEAN, "boolean"),
+        **_named(types.Decimal(38, 0), "int|integer|bigint|smallint|tinyint|byteint"),
+        **_named(_decimal(types.Decimal(38, 0)), "number|numeric|decimal|dec"),
+        **_named(types.FLOAT64, "float|float4|float8|double|double precision|real"),
         **_named(
             _string(unlimited=_SNOWFLAKE_UNLIMITED),
             "varchar|string|text|nvarchar|nvarchar2|char varying|nchar varying|character varying",
         ),
         **_named(_string(1, unlimited=_SNOWFLAKE_UNLIMITED), "char|character|nchar"),
-        **_named(BINARY, "binary|varbinary"),
-        **_named(DATE, "date"),
+        **_named(types.BINARY, "binary|varbinary"),
+        **_named(types.DATE, "date"),
         **_named(_time(9), "time"),
         **_named(
             _timestamp(9),
@@ -189,118 +155,123 @@ _READINGS: Final[dict[Dialect, dict[str, _Reading]]] = {
             "timestamp_tz|timestamptz|timestamp with time zone|"
             "timestamp_ltz|timestampltz|timestamp with local time zone",
         ),
-        **_named(JSON, "variant"),
-        **_named(Map(STRING, JSON), "object"),
-        **_named(Array(JSON), "array"),
-        **_named(UUID, "uuid"),
+        **_named(types.JSON, "variant"),
+        **_named(types.Map(types.STRING, types.JSON), "object"),
+        **_named(types.Array(types.JSON), "array"),
+        **_named(types.UUID, "uuid"),
     },
     "bigquery": {
-        **_named(BOOLEAN, "bool|boolean"),
-        **_named(INT64, "int64|int|integer|bigint|smallint|tinyint|byteint"),
-        **_named(FLOAT64, "float64|float"),
-        **_named(_decimal(Decimal(38, 9)), "numeric|decimal"),
-        **_named(_decimal(Decimal(76, 38)), "bignumeric|bigdecimal"),
+        **_named(types.BOOLEAN, "bool|boolean"),
+        **_named(types.INT64, "int64|int|integer|bigint|smallint|tinyint|byteint"),
+        **_named(types.FLOAT64, "float64|float"),
+        **_named(_decimal(types.Decimal(38, 9)), "numeric|decimal"),
+        **_named(_decimal(types.Decimal(76, 38)), "bignumeric|bigdecimal"),
         **_named(_string(), "string"),
-        **_named(BINARY, "bytes"),
-        **_named(DATE, "date"),
-        **_named(Time("us"), "time"),
-        **_named(Timestamp("us"), "datetime"),
+        **_named(types.BINARY, "bytes"),
+        **_named(types.DATE, "date"),
+        **_named(types.Time("us"), "time"),
+        **_named(types.Timestamp("us"), "datetime"),
         **_named(_timestamp(6, zoned=True), "timestamp"),
-        **_named(INTERVAL, "interval"),
-        **_named(JSON, "json"),
+        **_named(types.INTERVAL, "interval"),
+        **_named(types.JSON, "json"),
     },
     "hive": {
-        **_named(BOOLEAN, "boolean"),
-        **_named(INT8, "tinyint"),
-        **_named(INT16, "smallint"),
-        **_named(INT32, "int|integer"),
-        **_named(INT64, "bigint"),
-        **_named(FLOAT32, "float"),
-        **_named(FLOAT64, "double|double precision"),
-        **_named(_decimal(Decimal(10, 0)), "decimal|numeric|dec"),
+        **_named(types.BOOLEAN, "boolean"),
+        **_named(types.INT8, "tinyint"),
+        **_named(types.INT16, "smallint"),
+        **_named(types.INT32, "int|integer"),
+        **_named(types.INT64, "bigint"),
+        **_named(types.FLOAT32, "float"),
+        **_named(types.FLOAT64, "double|double precision"),
+        **_named(_decimal(types.Decimal(10, 0)), "decimal|numeric|dec"),
         **_named(_string(), "string|varchar|char"),
-        **_named(BINARY, "binary"),
-        **_named(DATE, "date"),
-        **_named(Timestamp("ns"), "timestamp"),
-        **_named(Timestamp("ns", zoned=True), "timestamp with local time zone|timestamplocaltz"),
-        **_named(Duration("ns"), "interval_day_time|interval day to second"),
-        **_named(INTERVAL, "interval|interval_year_month|interval year to month"),
-        **_named(NULL, "void"),
+        **_named(types.BINARY, "binary"),
+        **_named(types.DATE, "date"),
+        **_named(types.Timestamp("ns"), "timestamp"),
+        **_named(
+            types.Timestamp("ns", zoned=True), "timestamp with local time zone|timestamplocaltz"
+        ),
+        **_named(types.Duration("ns"), "interval_day_time|interval day to second"),
+        **_named(types.INTERVAL, "interval|interval_year_month|interval year to month"),
+        **_named(types.NULL, "void"),
     },
 }
 
-_WRITTEN: Final[dict[Dialect, dict[DataType, str]]] = {
+_WRITTEN: Final[dict[Dialect, dict[types.DataType, str]]] = {
     "postgres": {
-        BOOLEAN: "boolean",
-        INT8: "smallint",
-        INT16: "smallint",
-        INT32: "integer",
-        INT64: "bigint",
-        FLOAT16: "real",
-        FLOAT32: "real",
-        FLOAT64: "double precision",
-        STRING: "text",
-        BINARY: "bytea",
-        DATE: "date",
-        Decimal(): "numeric",
-        INTERVAL: "interval",
-        UUID: "uuid",
-        JSON: "jsonb",
-        **{Duration(unit): "interval" for unit in UNITS},
+        types.BOOLEAN: "boolean",
+        types.INT8: "smallint",
+        types.INT16: "smallint",
+        types.INT32: "integer",
+        types.INT64: "bigint",
+        types.FLOAT16: "real",
+        types.FLOAT32: "real",
+        types.FLOAT64: "double precision",
+        types.STRING: "text",
+        types.BINARY: "bytea",
+        types.DATE: "date",
+        types.Decimal(): "numeric",
+        types.INTERVAL: "interval",
+        types.UUID: "uuid",
+        types.JSON: "jsonb",
+        **{types.Duration(unit): "interval" for unit in types.UNITS},
     },
     "snowflake": {
-        BOOLEAN: "BOOLEAN",
+        types.BOOLEAN: "BOOLEAN",
         # As many digits as the largest value has.
-        **{type: f"NUMBER({len(str(2 ** (bits - 1)))},0)" for type, bits in SIGNED.items()},
-        FLOAT16: "FLOAT",
-        FLOAT32: "FLOAT",
-        FLOAT64: "FLOAT",
-        STRING: "VARCHAR",
-        BINARY: "BINARY",
-        DATE: "DATE",
-        Decimal(): "NUMBER(38,18)",
-        UUID: "VARCHAR(36)",
-        JSON: "VARIANT",
-        Array(JSON): "ARRAY",
-        Map(STRING, JSON): "OBJECT",
-        **{Duration(unit): "NUMBER(19,0)" for unit in UNITS},
+        **{type: f"NUMBER({len(str(2 ** (bits - 1)))},0)" for type, bits in types.SIGNED.items()},
+        types.FLOAT16: "FLOAT",
+        types.FLOAT32: "FLOAT",
+        types.FLOAT64: "FLOAT",
+        types.STRING: "VARCHAR",
+        types.BINARY: "BINARY",
+        types.DATE: "DATE",
+        types.Decimal(): "NUMBER(38,18)",
+        types.UUID: "VARCHAR(36)",
+        types.JSON: "VARIANT",
+        types.Array(types.JSON): "ARRAY",
+        types.Map(types.STRING, types.JSON): "OBJECT",
+        **{types.Duration(unit): "NUMBER(19,0)" for unit in types.UNITS},
     },
     "bigquery": {
-        BOOLEAN: "BOOL",
-        **dict.fromkeys(SIGNED, "INT64"),
-        FLOAT16: "FLOAT64",
-        FLOAT32: "FLOAT64",
-        FLOAT64: "FLOAT64",
-        STRING: "STRING",
-        BINARY: "BYTES",
-        DATE: "DATE",
-        Decimal(): "BIGNUMERIC",
-        Decimal(38, 9): "NUMERIC",
-        Decimal(76, 38): "BIGNUMERIC",
-        INTERVAL: "INTERVAL",
-        JSON: "JSON",
-        **{Duration(unit): "INTERVAL" for unit in UNITS},
-        **{Time(unit): "TIME" for unit in UNITS},
-        **{Timestamp(unit): "DATETIME" for unit in UNITS},
-        **{Timestamp(unit, zoned=True): "TIMESTAMP" for unit in UNITS},
+        types.BOOLEAN: "BOOL",
+        **dict.fromkeys(types.SIGNED, "INT64"),
+        types.FLOAT16: "FLOAT64",
+        types.FLOAT32: "FLOAT64",
+        types.FLOAT64: "FLOAT64",
+        types.STRING: "STRING",
+        types.BINARY: "BYTES",
+        types.DATE: "DATE",
+        types.Decimal(): "BIGNUMERIC",
+        types.Decimal(38, 9): "NUMERIC",
+        types.Decimal(76, 38): "BIGNUMERIC",
+        types.INTERVAL: "INTERVAL",
+        types.JSON: "JSON",
+        **{types.Duration(unit): "INTERVAL" for unit in types.UNITS},
+        **{types.Time(unit): "TIME" for unit in types.UNITS},
+        **{types.Timestamp(unit): "DATETIME" for unit in types.UNITS},
+        **{types.Timestamp(unit, zoned=True): "TIMESTAMP" for unit in types.UNITS},
     },
     "hive": {
-        BOOLEAN: "boolean",
-        INT8: "tinyint",
-        INT16: "smallint",
-        INT32: "int",
-        INT64: "bigint",
-        FLOAT16: "float",
-        FLOAT32: "float",
-        FLOAT64: "double",
-        STRING: "string",
-        BINARY: "binary",
-        DATE: "date",
-        Decimal(): "decimal(38,18)",
-        NULL: "void",
-        **{Duration(unit): "bigint" for unit in UNITS},
-        **{Timestamp(unit): "timestamp" for unit in UNITS},
-        **{Timestamp(unit, zoned=True): "timestamp with local time zone" for unit in UNITS},
+        types.BOOLEAN: "boolean",
+        types.INT8: "tinyint",
+        types.INT16: "smallint",
+        types.INT32: "int",
+        types.INT64: "bigint",
+        types.FLOAT16: "float",
+        types.FLOAT32: "float",
+        types.FLOAT64: "double",
+        types.STRING: "string",
+        types.BINARY: "binary",
+        types.DATE: "date",
+        types.Decimal(): "decimal(38,18)",
+        types.NULL: "void",
+        **{types.Duration(unit): "bigint" for unit in types.UNITS},
+        **{types.Timestamp(unit): "timestamp" for unit in types.UNITS},
+        **{
+            types.Timestamp(unit, zoned=True): "timestamp with local time zone"
+            for unit in types.UNITS
+        },
     },
 }
 _MAX_STRING_LENGTH: Final[dict[Dialect, int]] = {
@@ -312,39 +283,39 @@ _MAX_STRING_LENGTH: Final[dict[Dialect, int]] = {
 _SAFE_NAME: Final = re.compile(r"[A-Za-z_][\w.]*(\([\w, ]*\)|<\w+>)?\Z", re.ASCII)
 
 
-def type_to_sql(type: DataType, dialect: Dialect) -> str:
+def type_to_sql(type: types.DataType, dialect: Dialect) -> str:
     """The nearest type of the dialect, as text for a column definition."""
     type = SIGNED_FOR.get(type, type)
     written = _WRITTEN[dialect]
     if type in written:
         return written[type]
     match type:
-        case Decimal(int(precision), scale):
+        case types.Decimal(int(precision), scale):
             return _write_decimal(precision, scale, dialect)
-        case String(int(length)) if length <= _MAX_STRING_LENGTH[dialect]:
+        case types.String(int(length)) if length <= _MAX_STRING_LENGTH[dialect]:
             name = {"bigquery": "STRING", "snowflake": "VARCHAR"}.get(dialect, "varchar")
             return f"{name}({length})"
-        case Binary(int(length)) if dialect == "bigquery" and length < 2**63:
+        case types.Binary(int(length)) if dialect == "bigquery" and length < 2**63:
             return f"BYTES({length})"
-        case Binary(int(length)) if dialect == "snowflake" and length <= 8_388_608:
+        case types.Binary(int(length)) if dialect == "snowflake" and length <= 8_388_608:
             return f"BINARY({length})"
-        case Binary():
-            return written[BINARY]
-        case Time(unit) if dialect != "hive":
+        case types.Binary():
+            return written[types.BINARY]
+        case types.Time(unit) if dialect != "hive":
             return _write_time("time", unit, dialect)
-        case Timestamp(unit, zoned):
+        case types.Timestamp(unit, zoned):
             names = {"postgres": ("timestamp", "timestamptz")}
             plain, with_zone = names.get(dialect, ("timestamp_ntz", "timestamp_tz"))
             return _write_time(with_zone if zoned else plain, unit, dialect)
-        case Array() | Map() | Struct() | Union():
+        case types.Array() | types.Map() | types.Struct() | types.Union():
             return _NESTED[dialect](type)
-        case Unknown(name) if _SAFE_NAME.match(name) and type_from_sql(name, dialect) == type:
+        case types.Unknown(name) if _SAFE_NAME.match(name) and type_from_sql(name, dialect) == type:
             return name
         case _:
-            return written[STRING]
+            return written[types.STRING]
 
 
-def _write_time(name: str, unit: Unit, dialect: Dialect) -> str:
+def _write_time(name: str, unit: types.Unit, dialect: Dialect) -> str:
     if dialect == "snowflake":
         return f"{name.upper()}({_DIGITS[unit]})"
     return f"{name}({_DIGITS[unit]})" if unit in ("s", "ms") else name
@@ -370,11 +341,11 @@ def _write_decimal(precision: int, scale: int, dialect: Dialect) -> str:
             return f"{name}({capped.precision},{scale})"
 
 
-def _required(type: DataType, nullable: bool, dialect: Dialect) -> str:
+def _required(type: types.DataType, nullable: bool, dialect: Dialect) -> str:
     return type_to_sql(type, dialect) + ("" if nullable else " NOT NULL")
 
 
-def _members(members: tuple[Member, ...], dialect: Dialect) -> str:
+def _members(members: tuple[types.Member, ...], dialect: Dialect) -> str:
     texts = []
     for each in members:
         type = _required(each.type, each.nullable, dialect)
@@ -382,68 +353,77 @@ def _members(members: tuple[Member, ...], dialect: Dialect) -> str:
     return ", ".join(texts)
 
 
-def _write_postgres(type: DataType) -> str:
-    return f"{type_to_sql(type.element, 'postgres')}[]" if isinstance(type, Array) else "jsonb"
+def _write_postgres(type: types.DataType) -> str:
+    return (
+        f"{type_to_sql(type.element, 'postgres')}[]" if isinstance(type, types.Array) else "jsonb"
+    )
 
 
-def _write_snowflake(type: DataType) -> str:
+def _write_snowflake(type: types.DataType) -> str:
     match type:
-        case Array(element, nullable):
+        case types.Array(element, nullable):
             return f"ARRAY({_required(element, nullable, 'snowflake')})"
-        case Map(key, value, nullable):
+        case types.Map(key, value, nullable):
             # Keys can only be text or whole numbers.
-            is_key = isinstance(key, String) or (isinstance(key, Decimal) and key.scale == 0)
-            name = type_to_sql(key if is_key or key in SIGNED else STRING, "snowflake")
+            is_key = isinstance(key, types.String) or (
+                isinstance(key, types.Decimal) and key.scale == 0
+            )
+            name = type_to_sql(key if is_key or key in types.SIGNED else types.STRING, "snowflake")
             return f"MAP({name}, {_required(value, nullable, 'snowflake')})"
-        case Struct(members) if members:
+        case types.Struct(members) if members:
             return f"OBJECT({_members(members, 'snowflake')})"
-        case Struct():
+        case types.Struct():
             return "OBJECT"
         case _:
             return "VARIANT"
 
 
-def _write_bigquery(type: DataType) -> str:
+def _write_bigquery(type: types.DataType) -> str:
     match type:
-        case Array(element, nullable):
+        case types.Array(element, nullable):
             inner = type_to_sql(element, "bigquery")
             # BigQuery has no arrays of arrays.
             if inner.startswith("ARRAY<"):
                 inner = f"STRUCT<`element` {inner}>"
             return f"ARRAY<{inner}>"
-        case Map(key, value, nullable):
-            entry = (Member("key", key, nullable=False), Member("value", value, nullable=nullable))
+        case types.Map(key, value, nullable):
+            entry = (
+                types.Member("key", key, nullable=False),
+                types.Member("value", value, nullable=nullable),
+            )
             return f"ARRAY<STRUCT<{_members(entry, 'bigquery')}>>"
-        case Struct(members) if members:
+        case types.Struct(members) if members:
             return f"STRUCT<{_members(members, 'bigquery')}>"
         case _:
             return "JSON"
 
 
-def _write_hive(type: DataType) -> str:
+def _write_hive(type: types.DataType) -> str:
     match type:
-        case Array(element):
+        case types.Array(element):
             return f"array<{type_to_sql(element, 'hive')}>"
-        case Map(key, value):
-            nested = isinstance(key, Array | Map | Struct | Union)
-            name = type_to_sql(STRING if nested else key, "hive")
+        case types.Map(key, value):
+            nested = isinstance(key, types.Array | types.Map | types.Struct | types.Union)
+            name = type_to_sql(types.STRING if nested else key, "hive")
             return f"map<{name},{type_to_sql(value, 'hive')}>"
-        case Struct(members):
+        case types.Struct(members):
             texts = []
             for each in members:
                 name = (
-                    each.name if quoted_name(each.name) == each.name else quoted(each.name, "hive")
+                    each.name
+                    if types.quoted_name(each.name) == each.name
+                    else quoted(each.name, "hive")
                 )
                 texts.append(f"{name}:{type_to_sql(each.type, 'hive')}")
             return f"struct<{','.join(texts)}>"
-        case Union(options):
+        case types.Union(options):
             names = [type_to_sql(option, "hive") for option in options]
             return f"uniontype<{','.join(names)}>"
         case _:
             return "string"
 
 
-_NESTED: Final[dict[Dialect, Callable[[DataType], str]]] = {
+_NESTED: Final[dict[Dialect, Callable[[types.DataType], str]]] = {
     "postgres": _write_postgres,
     "snowflake": _write_snowflake,
     "bigquery": _write_bigquery,

@@ -124,7 +124,6 @@ def has_valid_hash(stored: HashedEntry, canonical_json: Callable[[], bytes]) -> 
 
 
 def decode_entry(kind: EntryKind, body: bytes) -> Any:
-    """Decode an entry of a kind."""
     try:
         return _require_time_zones(kind.type, _decoders[kind.plural].decode(body))
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as problem:
@@ -141,7 +140,6 @@ def _with_full_path(body: bytes, problem: MalformedJson) -> MalformedJson:
 
 
 def decode_header(data: bytes) -> SnapshotHeader:
-    """Decode a header."""
     try:
         return _require_time_zones(SnapshotHeader, _headers.decode(data))
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as problem:

@@ -425,7 +425,6 @@ def _number(path: str, value: object) -> float:
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether a value is a JSON number."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

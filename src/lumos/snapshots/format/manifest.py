@@ -71,7 +71,6 @@ class ManifestBuilder:
 
     @property
     def counts(self) -> SnapshotCounts:
-        """The counts so far."""
         return SnapshotCounts(
             **self._counts,
             deleted=self._deleted,

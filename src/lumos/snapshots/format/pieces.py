@@ -146,7 +146,6 @@ class _Piece(SnapshotContainer):
 
     @property
     def first_row(self) -> int:
-        """The number of the first row."""
         return self._rows[0][1]
 
     @property

@@ -76,23 +76,18 @@ class OpenSnapshot:
         """Do nothing, because no file stays open between reads."""
 
     def datasets(self) -> Iterator[CatalogEntry]:
-        """All datasets."""
         return self.entries(DATASETS)
 
     def terms(self) -> Iterator[GlossaryTerm]:
-        """All terms of the glossary."""
         return self.entries(GLOSSARY)
 
     def users(self) -> Iterator[User]:
-        """All users."""
         return self.entries(USERS)
 
     def groups(self) -> Iterator[Group]:
-        """All groups."""
         return self.entries(GROUPS)
 
     def jobs(self) -> Iterator[Job]:
-        """All jobs."""
         return self.entries(JOBS)
 
     def others(self) -> Iterator[CatalogEntity]:

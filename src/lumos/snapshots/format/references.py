@@ -59,7 +59,6 @@ class ReferenceIndex:
         self._unresolved: list[DanglingReference] = []
 
     def add(self, kind: EntryKind, position: int, key: str, value: Any) -> None:
-        """Add an entry and its references."""
         if kind.plural in self._known:
             self._known[kind.plural].add(key)
         for reference in references_of(value):
@@ -94,7 +93,6 @@ class ReferenceIndex:
 
 
 def references_of(value: Any) -> Iterable[EntryReference]:
-    """All references of an entry."""
     match value:
         case CatalogEntry():
             return _dataset_references(value)

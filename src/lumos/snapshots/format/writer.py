@@ -68,7 +68,6 @@ class EntrySorter:
         self._files.close()
 
     def add(self, key: str, body: bytes, content_hash: str) -> None:
-        """Add an entry."""
         self._entries.append((key, body, content_hash))
         self._size += len(body)
         if self._size > self._max_in_memory:

@@ -157,7 +157,6 @@ def edges_of(connection: Connection, statement: Select[Any]) -> Iterator[StoredE
 
 
 def edge_of(row: Row[Any]) -> StoredEdge:
-    """An edge from a row of `EDGES`."""
     body = NO_BODY if row.body is None else _DECODE(row.body)
     return StoredEdge(
         upstream=row.upstream,

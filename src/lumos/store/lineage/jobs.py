@@ -139,7 +139,6 @@ def _merge_run(known: JobRun, new: JobRun) -> JobRun:
 
 
 def without_runs(job: Job) -> Job:
-    """The job without its runs."""
     return msgspec.structs.replace(job, runs=()) if job.runs else job
 
 

@@ -276,7 +276,6 @@ class LineageReader:
         return jobs
 
     def job(self, urn: str) -> Job | None:
-        """One job by its URN."""
         item = tables.item.c
         statement = select(item.body).where(item.kind == JOBS, item.key == urn)
         with self._database.reading() as connection:

@@ -35,7 +35,6 @@ def replace_scripts(
 def replace_unparsed(
     connection: Connection, reporter: int, statements: Sequence[UnparsedStatement]
 ) -> None:
-    """Replace the unparsed statements of a reporter."""
     rows = dict.fromkeys((to_json(statement),) for statement in statements)
     _replace_rows(connection, tables.lineage_unparsed, reporter, ("body",), rows)
 

@@ -95,7 +95,6 @@ def _parse_document(data: bytes | msgspec.Raw) -> tuple[Any, tuple[str, ...]]:
 
 
 def open_json(file: Path) -> JsonDocument:
-    """Open a document."""
     # Some editors write a byte order mark, which JSON does not allow.
     data = file.read_bytes().removeprefix(codecs.BOM_UTF8)
     document = JsonDocument(file, data)
@@ -105,7 +104,6 @@ def open_json(file: Path) -> JsonDocument:
 
 
 def write_json(file: Path, header: bytes, bodies: Bodies) -> None:
-    """Write a document."""
     with file.open("wb", buffering=BUFFER) as stream:
         stream.write(header[:-1])
         for kind in KINDS:

@@ -164,7 +164,6 @@ def write_lines(file: Path, header: bytes, bodies: Bodies) -> None:
 
 
 def write_entries(stream: Writable, header: bytes, bodies: Bodies) -> None:
-    """Write the header and the entries."""
     stream.write(header + b"\n")
     for kind, start in _LINE_STARTS.items():
         for _, body, content_hash in bodies[kind.plural]:
@@ -213,12 +212,10 @@ def _decompress(file: Path) -> Iterator[Readable]:
 
 
 def open_zstd(file: Path) -> JsonLines:
-    """Open a compressed file."""
     return JsonLines(file, _decompress)
 
 
 def write_zstd(file: Path, header: bytes, bodies: Bodies) -> None:
-    """Write a compressed file."""
     import pyarrow as pa
 
     with (

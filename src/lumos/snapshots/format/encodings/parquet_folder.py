@@ -179,7 +179,6 @@ def _decode_rows(batch: pa.RecordBatch, columns: list[str]) -> Iterator[tuple[An
 
 
 def write_folder(folder: Path, header: bytes, bodies: Bodies) -> None:
-    """Write a new folder."""
     folder.mkdir()
     files = {kind.plural: _write(folder, kind, bodies[kind.plural]) for kind in KINDS}
     manifest = {**decode_json(header, dict[str, msgspec.Raw]), "files": files}

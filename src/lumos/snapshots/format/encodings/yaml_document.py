@@ -148,7 +148,6 @@ def _scalar(event: yaml.ScalarEvent) -> Any:
 
 
 def open_yaml(file: Path) -> YamlDocument:
-    """Open a document."""
     with file.open("rb") as stream:
         data = stream.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
@@ -160,7 +159,6 @@ def open_yaml(file: Path) -> YamlDocument:
 
 
 def write_yaml(file: Path, header: bytes, bodies: Bodies) -> None:
-    """Write a document."""
     with file.open("wb") as stream:
         stream.write(_yaml(msgspec.json.decode(header)))
         for kind in KINDS:
