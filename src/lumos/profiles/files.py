@@ -18,7 +18,7 @@ from lumos.discovery.lake.table_reader import TableMemory, live_files, load_tabl
 from lumos.discovery.scans import state_folder
 from lumos.discovery.targets import file_roots, selection_for, urns_for
 from lumos.errors import MisuseError
-from lumos.formats.tables import READERS
+from lumos.formats.tables import KINDS
 from lumos.formats.tables.iceberg.schema import INITIAL_DEFAULT
 from lumos.formats.tables.interface import LiveFile, TableFacts
 from lumos.model.dataset import Dataset
@@ -148,7 +148,7 @@ class ScannedDatasets:
 
 def has_files(format: str | None, statistics: HasFileCount | None) -> bool:
     """Whether a dataset consists of files, as tables do even if all rows were deleted."""
-    return statistics is not None and (statistics.file_count > 0 or format in READERS)
+    return statistics is not None and (statistics.file_count > 0 or format in KINDS)
 
 
 def _scanned_roots(settings: Settings, store: Store, root: str) -> tuple[str, ...]:
