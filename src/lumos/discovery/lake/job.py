@@ -224,7 +224,7 @@ class _Scan:
             remarks,
             owned_paths,
         )
-        return self._keep_unlisted(found, manifest), manifest
+        return self._with_unlisted_datasets(found, manifest), manifest
 
     def run_in_scope(self, changed: Collection[str]) -> tuple[Discovery, ScanManifest] | None:
         """Scan the folders of changed paths; None if the whole lake has to be scanned.
@@ -290,7 +290,7 @@ class _Scan:
         ):
             return None
         found, manifest = self._collect([*all_results, *kept], tables, [], owned_paths, kept_tables)
-        return self._keep_unlisted(found, manifest), manifest
+        return self._with_unlisted_datasets(found, manifest), manifest
 
     def _read_tables_in_scope(self, scope: ScanScope) -> tuple[list[TableResult], list[Problem]]:
         """Read the tables of a scope, except deleted ones."""
@@ -508,7 +508,7 @@ class _Scan:
             )
             yield replace(found, renamed_from=first, merged_from=others)
 
-    def _keep_unlisted(self, found: Discovery, manifest: ScanManifest) -> Discovery:
+    def _with_unlisted_datasets(self, found: Discovery, manifest: ScanManifest) -> Discovery:
         """The discovery, with a problem for each missing dataset that still has a file."""
         missing = self._last_manifest.memories.keys() - _current_and_earlier_paths(found.datasets)
         if not missing or not found.complete:

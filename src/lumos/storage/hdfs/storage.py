@@ -131,7 +131,7 @@ class HdfsStorage(FileStorage):
     ) -> Iterator[ListedFile]:
         if deep:
             prefix = f"{folder.rstrip('/')}/"
-            files = self._below(folder, excluded_folders)
+            files = self._files_below(folder, excluded_folders)
             yield from sorted(file for file in files if file.path[len(prefix) :] > after)
             return
         client, path = self._resolve(folder)
@@ -140,13 +140,15 @@ class HdfsStorage(FileStorage):
                 if status.is_file:
                     yield _to_listed_file(f"{folder.rstrip('/')}/{status.name}", status)
 
-    def _below(self, folder: str, excluded_folders: Collection[str] = ()) -> Iterator[ListedFile]:
+    def _files_below(
+        self, folder: str, excluded_folders: Collection[str] = ()
+    ) -> Iterator[ListedFile]:
         client, path = self._resolve(folder)
         with suppress(FileNotFoundError):
             for status in client.all_children(path):
                 item_path = f"{folder.rstrip('/')}/{status.name}"
                 if status.is_folder and status.name not in excluded_folders:
-                    yield from self._below(item_path)
+                    yield from self._files_below(item_path)
                 elif status.is_file:
                     yield _to_listed_file(item_path, status)
 
