@@ -1,4 +1,7 @@
-"""Converts values of files to Arrow arrays of the column's type, and counts misfits."""
+"""Converts values of files to Arrow arrays of the column's type.
+
+Values that do not fit the type are misfits, which are counted.
+"""
 
 import decimal
 import json
