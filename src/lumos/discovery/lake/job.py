@@ -388,7 +388,6 @@ class _Scan:
         # Including the schemas of sidecars, which may become data later without being read again.
         present = {file_set.schema_fingerprint for file_set in file_sets}
         roots = {*(each.root for each in tables), *kept_tables}
-        load_memories = self._load_memories or (lambda _paths: {})
         grouping = group_files(
             file_sets,
             schemas,
@@ -397,9 +396,7 @@ class _Scan:
             tables=roots,
             joins_similar=job.selection.join_similar,
             was_listed=ListedFiles(last_manifest.parts, job.state_access).has,
-            recorded_formats=lambda paths: {
-                path: each.format for path, each in load_memories(paths).items()
-            },
+            recorded_formats=self._recorded_formats,
         )
         merged = self._merge_schemas(grouping.groups, schemas)
         problems = ProblemList(MAX_LISTED_IN_TOTAL)
@@ -448,6 +445,11 @@ class _Scan:
             unscanned=tuple(sorted(kept_tables)),
         )
         return discovery, manifest
+
+    def _recorded_formats(self, paths: Collection[str]) -> dict[str, str | None]:
+        if self._load_memories is None:
+            return {}
+        return {path: each.format for path, each in self._load_memories(paths).items()}
 
     def _merge_schemas(
         self, groups: Collection[DatasetGroup], schemas: SchemaPool
