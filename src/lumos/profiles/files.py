@@ -71,11 +71,6 @@ class LocatedFiles(NamedTuple):
     roots: tuple[str, ...] = ()
 
 
-def locate(settings: Settings, store: Store, urn: str, *, state: str) -> LocatedFiles:
-    """Find the files of a dataset; raises NotProfiled if there are none to read."""
-    return ScannedDatasets(settings, store, state=state).locate(urn)
-
-
 class _ScannedRoot(NamedTuple):
     """A root at its last scan, and its groups of files by the URN of their dataset."""
 
@@ -96,7 +91,7 @@ class _ScannedRoot(NamedTuple):
 
 
 class ScannedDatasets:
-    """Finds the files of datasets; what a scan recorded of a root is read once."""
+    """Finds the files of datasets; the manifest of each root is read once."""
 
     def __init__(self, settings: Settings, store: Store, *, state: str) -> None:
         self._settings = settings
