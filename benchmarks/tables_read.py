@@ -16,7 +16,7 @@ ALL = 1_000_000
 def lumos(kind: str, root: str, memory: str) -> Callable[[], dict[str, Any]]:
     """Lumos, with what an earlier reading left, if any; it leaves that for the next."""
     from lumos.discovery.lake.table_folder import StoredTableFolder
-    from lumos.formats.tables import READERS
+    from lumos.formats.tables import table_reader
     from lumos.formats.tables.interface import FileEntry
     from lumos.storage import LocalStorage
 
@@ -35,7 +35,7 @@ def lumos(kind: str, root: str, memory: str) -> Callable[[], dict[str, Any]]:
             self.opened += len(paths)
             return super().read_many(paths)
 
-    reader = READERS[kind]
+    reader = table_reader(kind)
     kept = Path(memory)
 
     def run() -> dict[str, Any]:

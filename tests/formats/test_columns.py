@@ -208,7 +208,7 @@ def test_what_the_pattern_matches_is_what_walking_finds() -> None:
                 chunk, end = parquet_columns._walk_chunk(bytes(footer), position)
             except MalformedData as problem:
                 pytest.fail(f"matched what is malformed: {problem}")
-            assert (parquet_columns._matched_chunk(match), match.end()) == (chunk, end)
+            assert (parquet_columns._chunk_from_match(match), match.end()) == (chunk, end)
             compared += 1
     assert compared > 1000
 

@@ -20,7 +20,7 @@ from pyroaring import BitMap64
 from lumos.discovery.lake.table_folder import StoredTableFolder
 from lumos.discovery.lake.table_reader import TableMemory
 from lumos.formats.interface import UnreadableFile
-from lumos.formats.tables import READERS
+from lumos.formats.tables import table_reader
 from lumos.formats.tables.interface import RowDeletes
 from lumos.model.json_codec import to_json
 from lumos.model.schema import Field, NestedField, Schema
@@ -43,7 +43,7 @@ B85 = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-
 def measured(kind: str, root: Path) -> tuple[FileTotals, dict[str, ColumnTally]]:
     """What is counted of a table as a scan would find it, also by column."""
     folder = StoredTableFolder(LocalStorage(), str(root))
-    facts, memory = READERS[kind].read(folder, None, max_commits=100)
+    facts, memory = table_reader(kind).read(folder, None, max_commits=100)
     found = table_files(str(root), TableMemory(kind, to_json(facts), memory))
     leaves = tuple(
         leaf._replace(values=leaf.kind not in ("text", "bytes", "list", "map", "opaque"))
@@ -270,7 +270,7 @@ def test_rows_older_than_a_column_of_iceberg_have_its_initial_default(
 
 def identities(root: Path) -> set[bytes]:
     """What the files of an Iceberg table are known by."""
-    facts, memory = READERS["iceberg"].read(
+    facts, memory = table_reader("iceberg").read(
         StoredTableFolder(LocalStorage(), str(root)), None, max_commits=100
     )
     found = table_files(str(root), TableMemory("iceberg", to_json(facts), memory))

@@ -139,7 +139,7 @@ def test_what_is_wrong_with_google_is_said_with_the_next_step(
         assert "did you mean gs://lake/raw?" in told(prefixes=("ra",))
         assert "gcloud storage ls gs://lake/" in told(prefixes=("other",))
         server.payer = "somebody"
-        assert "Set 'project' to the one to bill" in told()
+        assert "Set 'project' to the project to bill" in told()
         server.payer = ""
         refused = told(credentials=Secret(server.account(client_email="x")))
         assert "Invalid JWT Signature" in refused

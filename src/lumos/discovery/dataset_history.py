@@ -159,7 +159,7 @@ class DatasetSuccession:
             source_path=None if location is None else location.uri,
             old_schema=old.schema_hash,
             new_schema=old.schema_hash,
-            summary=split_summary(_labels(parts)),
+            summary=split_summary(_part_names(parts)),
             metadata={
                 "source": self._source,
                 "part_count": len(urns),
@@ -206,7 +206,7 @@ class DatasetSuccession:
         return event
 
 
-def _labels(parts: Mapping[Urn, FoundDataset]) -> list[str]:
+def _part_names(parts: Mapping[Urn, FoundDataset]) -> list[str]:
     """The names of parts, with their folder if several parts have the same name."""
     ordered = sorted(parts.items(), key=lambda part: str(part[0]))
     names = [dataset_name(found, urn) for urn, found in ordered]

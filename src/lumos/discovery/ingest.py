@@ -113,7 +113,7 @@ def ingest(
                             discovery, accept_removals=accept_removals, unattended=unattended
                         )
                         if record_reads is not None and discovery.reads:
-                            record_reads(scan.scan.source, _reads(scan, discovery, settings))
+                            record_reads(scan.scan.source, _reads_by_urn(scan, discovery, settings))
                     scans.append(recorded)
                     has_lineage = settings.switches.is_on("lineage")
                     if isinstance(target, DatabaseTarget) and has_lineage:
@@ -150,7 +150,7 @@ def ingest(
     return report
 
 
-def _reads(
+def _reads_by_urn(
     scan: OpenScan, discovery: Discovery, settings: Settings
 ) -> list[tuple[str, DatasetRead]]:
     """The reads that a source reported, by URN."""

@@ -70,7 +70,7 @@ class OpenScan(NamedTuple):
 
 
 class SourceScanner:
-    """Scans targets one after the other; starts Spark for the first lake and stops it at the end.
+    """Scans targets in order; starts Spark for the first lake and stops it at the end.
 
     The store is opened when it is first needed, after everything else has been checked. `short`
     configures Spark for a short job.

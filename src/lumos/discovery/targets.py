@@ -95,7 +95,7 @@ def resolve_targets(
     lakes: list[LakeTarget] = []
     databases: list[DatabaseTarget] = []
     unusable: list[tuple[Section, LumosError]] = []
-    for section in _scannable(sections or select_sections(settings, paths)):
+    for section in _installed_sections(sections or select_sections(settings, paths)):
         source = create_source(section)
         try:
             if isinstance(source, LakeSource):
@@ -146,7 +146,7 @@ def select_sections(settings: Settings, paths: Sequence[str]) -> list[Section]:
     return sections
 
 
-def _scannable(sections: Sequence[Any]) -> list[Any]:
+def _installed_sections(sections: Sequence[Any]) -> list[Any]:
     """The sections whose source types are installed; logs a warning for each of the others."""
     installed = plugins.names(plugins.SOURCES)
     for section in sections:

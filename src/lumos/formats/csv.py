@@ -189,7 +189,7 @@ def _split_by_best_delimiter(text: str, *, whole: bool, suggested: str | None) -
         if table.is_even:
             return table
     tables = [_read(text, each, whole=whole) for each in _DELIMITERS if each in text]
-    best = max(tables, key=lambda table: _quality(table, suggested), default=None)
+    best = max(tables, key=lambda table: _delimiter_quality(table, suggested), default=None)
     if best is None or (best.share < _MIN_SHARE and not best.has_widest_first_row):
         return _parse(text, _NO_DELIMITER, whole=whole)
     return best
@@ -237,7 +237,9 @@ def _split_at_spaces(line: str) -> list[str]:
     return next(csv.reader([line.strip()], delimiter=" ", skipinitialspace=True), [])
 
 
-def _quality(table: DelimitedTable, suggested: str | None) -> tuple[float, bool, bool, int, int]:
+def _delimiter_quality(
+    table: DelimitedTable, suggested: str | None
+) -> tuple[float, bool, bool, int, int]:
     return (
         table.share,
         table.delimiter == suggested,

@@ -72,7 +72,7 @@ def type_of_values(values: Iterable[Any], depth: int = 1) -> DataType:
             return _SCALARS[kind]
         if kind is int:
             return _type_of_integers(values)
-        return _nested(values, kind, depth)
+        return _type_of_nested(values, kind, depth)
     if not kinds:
         return NULL
     if kinds == _NUMBERS:
@@ -89,7 +89,7 @@ def _type_of_integers(values: Iterable[int | None]) -> DataType:
     return found
 
 
-def _nested(values: Sequence[Any], kind: type, depth: int) -> DataType:
+def _type_of_nested(values: Sequence[Any], kind: type, depth: int) -> DataType:
     if depth >= MAX_DEPTH:
         return TOO_DEEP
     present = [value for value in values if value is not None]
@@ -178,13 +178,13 @@ def decode_records(text: str, *, whole: bool) -> JsonRecords:
     """The values in any text, and the number of invalid values; may raise RecursionError."""
     start = _after_space(text, 0)
     if text.startswith("[", start):
-        array = _elements(text, start + 1, whole=whole)
+        array = _decode_elements(text, start + 1, whole=whole)
         if array is not None:
             return array
-    return _sequence(text, whole=whole)
+    return _decode_sequence(text, whole=whole)
 
 
-def _elements(text: str, position: int, *, whole: bool) -> JsonRecords | None:
+def _decode_elements(text: str, position: int, *, whole: bool) -> JsonRecords | None:
     """The complete elements of an array; None if more text follows it."""
     values: list[Any] = []
     end = position
@@ -207,7 +207,7 @@ def _elements(text: str, position: int, *, whole: bool) -> JsonRecords | None:
     return JsonRecords(values, bad=int(whole), share=end / len(text), is_array=True)
 
 
-def _sequence(text: str, *, whole: bool) -> JsonRecords:
+def _decode_sequence(text: str, *, whole: bool) -> JsonRecords:
     values: list[Any] = []
     bad = position = end = 0
     while bad <= _MAX_BAD_RECORDS + len(values):

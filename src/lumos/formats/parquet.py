@@ -241,7 +241,7 @@ def _row_group(footer: bytes, position: int) -> tuple[list[_Chunk], int]:
             if match is None:
                 chunk, position = _walk_chunk(footer, position)
             else:
-                chunk, position = _matched_chunk(match), match.end()
+                chunk, position = _chunk_from_match(match), match.end()
             chunks.append(chunk)
 
 
@@ -353,7 +353,7 @@ def _short_list_pattern(type: int, element: bytes) -> bytes:
     )
 
 
-def _matched_chunk(match: re.Match[bytes]) -> _Chunk:
+def _chunk_from_match(match: re.Match[bytes]) -> _Chunk:
     physical, values, compressed, old_maximum, old_minimum, nulls, maximum, minimum = match.groups()
     return _Chunk(
         _number(physical),

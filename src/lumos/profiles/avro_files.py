@@ -23,7 +23,7 @@ from lumos.formats.varints import MalformedData, TruncatedData, decode_zigzag
 from lumos.model.json_codec import decode_json
 from lumos.model.types import DataType
 from lumos.profiles.columns import KnownField
-from lumos.profiles.tasks import FileTask, RowBatch
+from lumos.profiles.tasks import ChunksInput, FileTask, RowBatch
 from lumos.profiles.values import arrays_from_records
 
 _BUFFER_BYTES: Final = 4 * 1024 * 1024
@@ -54,7 +54,7 @@ def read_avro(
     """Yield the wanted columns of a container file with any codec and any times."""
     _register_logical_types()
     chunks = _uncompressed_container(io.BufferedReader(file, _BUFFER_BYTES))
-    reader: Any = fastavro.reader(io.BufferedReader(_ChunksInput(chunks)))
+    reader: Any = fastavro.reader(io.BufferedReader(ChunksInput(chunks)))
     records: Iterator[Any] = iter(reader)
     schema = reader.writer_schema
     if isinstance(schema, dict) and schema.get("type") in ("record", "error"):
@@ -110,28 +110,6 @@ def _tolerant_reader(name: str, read: _LogicalReader | None) -> _LogicalReader:
         return np.int64(data * factor).view(unit) if is_time else str(data)
 
     return read_any
-
-
-class _ChunksInput(io.RawIOBase):
-    """Consecutive chunks of bytes as a Python file."""
-
-    def __init__(self, chunks: Iterator[bytes]) -> None:
-        self._chunks = chunks
-        self._left = memoryview(b"")
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: memoryview, /) -> int:  # type: ignore[override]
-        while not self._left:
-            chunk = next(self._chunks, None)
-            if chunk is None:
-                return 0
-            self._left = memoryview(chunk)
-        length = min(len(buffer), len(self._left))
-        buffer[:length] = self._left[:length]
-        self._left = self._left[length:]
-        return length
 
 
 def _uncompressed_container(file: BinaryIO) -> Iterator[bytes]:

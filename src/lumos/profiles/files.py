@@ -18,7 +18,7 @@ from lumos.discovery.lake.table_reader import TableMemory, live_files, load_tabl
 from lumos.discovery.scans import state_folder
 from lumos.discovery.targets import file_roots, selection_for, urns_for
 from lumos.errors import MisuseError
-from lumos.formats.tables import READERS
+from lumos.formats.tables import KINDS
 from lumos.formats.tables.iceberg.schema import INITIAL_DEFAULT
 from lumos.formats.tables.interface import LiveFile, TableFacts
 from lumos.model.dataset import Dataset
@@ -72,11 +72,6 @@ class LocatedFiles(NamedTuple):
     roots: tuple[str, ...] = ()
 
 
-def locate(settings: Settings, store: Store, urn: str, *, state: str) -> LocatedFiles:
-    """Find the files of a dataset; raises NotProfiled if there are none to read."""
-    return ScannedDatasets(settings, store, state=state).locate(urn)
-
-
 class _ScannedRoot(NamedTuple):
     """A root at its last scan, and its groups of files by the URN of their dataset."""
 
@@ -97,7 +92,7 @@ class _ScannedRoot(NamedTuple):
 
 
 class ScannedDatasets:
-    """Finds the files of datasets; what a scan recorded of a root is read once."""
+    """Finds the files of datasets; the manifest of each root is read once."""
 
     def __init__(self, settings: Settings, store: Store, *, state: str) -> None:
         self._settings = settings
@@ -149,7 +144,7 @@ class ScannedDatasets:
 
 def has_files(format: str | None, statistics: HasFileCount | None) -> bool:
     """Whether a dataset consists of files, as tables do even if all rows were deleted."""
-    return statistics is not None and (statistics.file_count > 0 or format in READERS)
+    return statistics is not None and (statistics.file_count > 0 or format in KINDS)
 
 
 def _scanned_roots(settings: Settings, store: Store, root: str) -> tuple[str, ...]:

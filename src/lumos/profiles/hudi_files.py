@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from lumos.discovery.lake.table_folder import StoredTableFolder
 from lumos.formats.interface import UnreadableFile
-from lumos.formats.tables.hudi.properties import property_files
+from lumos.formats.tables.hudi.properties import PROPERTY_FILES
 from lumos.formats.tables.hudi.reader import HudiReader, read_properties
 from lumos.formats.tables.hudi.timeline import parse_timeline
 from lumos.model.types import DataType
@@ -72,7 +72,7 @@ def _metadata_files(storage: FileStorage, root: str, signature: str) -> dict[str
     for write in newest:
         path = f"{properties.timeline}/{write.entry.name}"
         files[path] = folder.read(path)
-    files[property_files()[0]] = properties.data
+    files[PROPERTY_FILES[0]] = properties.data
     return files
 
 

@@ -248,7 +248,7 @@ def measure(
     values = [field for each in inputs for field in each.fields]
     schema = pa.schema([*_TOTALS, *values])
     sql_schema = ", ".join([_TOTALS_SQL, *(f"{name} {_SQL_TYPES[type]}" for name, type in values)])
-    rows = task_rows(spark, _PARTS, parts).mapInArrow(_reader(job, inputs, schema), sql_schema)
+    rows = task_rows(spark, _PARTS, parts).mapInArrow(_part_reader(job, inputs, schema), sql_schema)
     sketched = rows.groupBy("unit").agg(
         F.sum("rows").alias("rows"),
         F.sum("files").alias("files"),
@@ -283,7 +283,7 @@ def _measurement_from_row(row: dict[str, Any], inputs: Sequence[SketchInput]) ->
 _decode_tallies: Final = msgspec.msgpack.Decoder(list[ColumnTally]).decode
 
 
-def _reader(
+def _part_reader(
     job: ProfileJob, inputs: Sequence[SketchInput], schema: pa.Schema
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return a task that reads parts, and yields the values for Spark and then the totals."""

@@ -54,7 +54,7 @@ def build_profile(
 ) -> Profile:
     """The profile of a dataset from the measurement of its columns."""
     columns = {
-        leaf.path: _column(leaf, tally, result.estimates.get(number))
+        leaf.path: _column_profile(leaf, tally, result.estimates.get(number))
         for number, (leaf, tally) in enumerate(zip(leaves, result.tallies, strict=True))
     }
     # Only the first problems are listed with their files; the others are counts per Spark task.
@@ -78,7 +78,9 @@ def completeness(profile: Profile) -> float | None:
     return None if not cells else 1 - empty / cells
 
 
-def _column(leaf: ProfiledColumn, tally: ColumnTally, estimates: Estimates | None) -> ColumnProfile:
+def _column_profile(
+    leaf: ProfiledColumn, tally: ColumnTally, estimates: Estimates | None
+) -> ColumnProfile:
     mean: str | None = None
     if tally.measured_count and math.isfinite(tally.mean):
         is_time = leaf.kind in ("date", "timestamp", "time", "duration")
@@ -91,7 +93,7 @@ def _column(leaf: ProfiledColumn, tally: ColumnTally, estimates: Estimates | Non
         nulls=tally.nulls,
         nans=tally.nans,
         misfits=tally.misfits,
-        distinct=_distinct(leaf, tally, estimates),
+        distinct=_distinct_count(leaf, tally, estimates),
         minimum=None if tally.low is None else _text(leaf, tally.low),
         maximum=None if tally.high is None else _text(leaf, tally.high),
         mean=mean,
@@ -109,7 +111,9 @@ def _column(leaf: ProfiledColumn, tally: ColumnTally, estimates: Estimates | Non
     )
 
 
-def _distinct(leaf: ProfiledColumn, tally: ColumnTally, estimates: Estimates | None) -> int | None:
+def _distinct_count(
+    leaf: ProfiledColumn, tally: ColumnTally, estimates: Estimates | None
+) -> int | None:
     if leaf.kind == "boolean":
         return len(tally.top)
     if not tally.values:

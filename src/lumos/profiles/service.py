@@ -19,7 +19,7 @@ from lumos.model.privacy import private_paths
 from lumos.model.schema import Schema
 from lumos.names import find_urn
 from lumos.profiles.columns import ProfiledColumn, profiled_columns, with_permissions
-from lumos.profiles.files import LocatedFiles, has_files, locate
+from lumos.profiles.files import LocatedFiles, ScannedDatasets, has_files
 from lumos.profiles.measurements import ProfileResult
 from lumos.profiles.plan import SourceFile, SourceFiles, limit_rows, sample_files
 from lumos.profiles.reports import (
@@ -69,7 +69,8 @@ class Profiles:
         if rows is not None and rows < 1:
             raise MisuseError(f"--rows must be at least 1, not {rows}.")
         store = self._store()
-        located = locate(self._settings, store, find_urn(store, urn), state=self._state)
+        datasets = ScannedDatasets(self._settings, store, state=self._state)
+        located = datasets.locate(find_urn(store, urn))
         leaves = self._leaves(located, columns)
         with closing(SourceFiles(located.files)) as all_files:
             selected = _select_files(located, all_files, sample, rows)

@@ -73,6 +73,28 @@ class RowBatch(NamedTuple):
 FormatReader = Callable[[pa.NativeFile, FileTask, Mapping[str, DataType]], Iterator[RowBatch]]
 
 
+class ChunksInput(io.RawIOBase):
+    """Consecutive chunks of bytes as a Python file."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks = chunks
+        self._left = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview, /) -> int:  # type: ignore[override]
+        while not self._left:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                return 0
+            self._left = memoryview(chunk)
+        length = min(len(buffer), len(self._left))
+        buffer[:length] = self._left[:length]
+        self._left = self._left[length:]
+        return length
+
+
 class SeekableFile(io.RawIOBase):
     """A file object over a function that fetches byte ranges."""
 

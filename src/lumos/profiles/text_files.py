@@ -23,7 +23,7 @@ from lumos.formats.interface import Content, Sample, UnreadableFile
 from lumos.formats.text import encoding_of
 from lumos.model.conversions.arrow import type_to_arrow
 from lumos.model.types import BOOLEAN, FLOAT64, INT64, Array, DataType, String, Struct
-from lumos.profiles.tasks import FileTask, RowBatch
+from lumos.profiles.tasks import ChunksInput, FileTask, RowBatch
 from lumos.profiles.values import arrays_from_records
 
 _CHUNK_BYTES: Final = 1024 * 1024
@@ -32,29 +32,6 @@ _HEAD_BYTES: Final = 64 * 1024
 _CODECS: Final = {"gzip": "gzip", "zstd": "zstd", "bzip2": "bz2"}
 _ROWS_PER_BATCH: Final = 64 * 1024
 _SPACE: Final = " "
-
-
-class _Utf8Input(io.RawIOBase):
-    """A text file in any encoding as UTF-8; invalid characters are replaced."""
-
-    def __init__(self, file: pa.NativeFile, encoding: str) -> None:
-        self._file = file
-        self._decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
-        self._pending = b""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: memoryview, /) -> int:  # type: ignore[override]
-        while not self._pending:
-            data = self._file.read(_CHUNK_BYTES)
-            self._pending = self._decoder.decode(data, not data).encode()
-            if not data:
-                break
-        chunk = self._pending[: len(buffer)]
-        buffer[: len(chunk)] = chunk
-        self._pending = self._pending[len(chunk) :]
-        return len(chunk)
 
 
 class TextFile(Content):
@@ -70,9 +47,15 @@ class TextFile(Content):
         return Sample(data[:length], len(data) <= length, None)
 
     def text(self) -> io.BufferedReader:
-        """The whole text as a stream; nothing else may read the file at the same time."""
+        """The whole text as UTF-8, with invalid characters replaced.
+
+        Nothing else may read the file at the same time.
+        """
         encoding = encoding_of(self.sample(_HEAD_BYTES))
-        return io.BufferedReader(_Utf8Input(self._open_decompressed(), encoding), _CHUNK_BYTES)
+        stream = self._open_decompressed()
+        chunks = iter(lambda: stream.read(_CHUNK_BYTES), b"")
+        texts = codecs.iterdecode(chunks, encoding, errors="replace")
+        return io.BufferedReader(ChunksInput(text.encode() for text in texts), _CHUNK_BYTES)
 
     def _open_decompressed(self) -> pa.NativeFile:
         self._file.seek(0)

@@ -1,4 +1,7 @@
-"""Converts values of files to Arrow arrays of the column's type, and counts misfits."""
+"""Converts values of files to Arrow arrays of the column's type.
+
+Values that do not fit the type are misfits, which are counted.
+"""
 
 import decimal
 import json
@@ -139,7 +142,7 @@ def column_values(leaf: ProfiledColumn, column: pa.Array | None, rows: int) -> C
     if leaf.names[1:]:
         if not pa.types.is_struct(array.type):
             return _all_misfits(array, target)
-        member = _member(array, leaf.names[1])
+        member = _member_array(array, leaf.names[1])
         return column_values(leaf._replace(names=leaf.names[1:]), member, rows)
     misfits = 0
     if _is_text(array):
@@ -148,7 +151,7 @@ def column_values(leaf: ProfiledColumn, column: pa.Array | None, rows: int) -> C
     return found._replace(misfits=found.misfits + misfits)
 
 
-def _member(structs: pa.Array, name: str) -> pa.Array | None:
+def _member_array(structs: pa.Array, name: str) -> pa.Array | None:
     index = structs.type.get_field_index(name)
     if index < 0:
         return None
@@ -217,7 +220,7 @@ def _cast(array: pa.Array, target: pa.DataType) -> ColumnValues:
         return _all_misfits(array, target)
     except _CAST_ERRORS:
         if _is_text(array):
-            array = _strip(array)
+            array = _strip_texts(array)
             has_time = pa.types.is_timestamp(target) or pa.types.is_time(target)
             if has_time and target.unit == "us":
                 array = pc.replace_substring_regex(array, _NANOSECOND_DIGITS, r"\1")
@@ -246,7 +249,7 @@ def _is_text(array: pa.Array) -> bool:
     return bool(pa.types.is_string(array.type) or pa.types.is_large_string(array.type))
 
 
-def _strip(texts: pa.Array) -> pa.Array:
+def _strip_texts(texts: pa.Array) -> pa.Array:
     """Texts without surrounding spaces and plus signs."""
     texts = pc.replace_substring_regex(pc.utf8_trim_whitespace(texts), r"^\+", "")
     nulls = pc.is_in(texts, value_set=pa.array(sorted(NULLS - {""}), texts.type))
@@ -317,16 +320,16 @@ def array_from_values(values: Sequence[Any], type: DataType) -> pa.Array:
     """Values as an array of a type, or as a mixed array if some are of other types."""
     match type:
         case Struct(members) if members:
-            return _nested(values, Mapping, partial(_structs, members=members))
+            return _nested_array(values, Mapping, partial(_struct_array, members=members))
         case Array():
-            return _nested(values, list, _lists)
+            return _nested_array(values, list, _list_array)
         case Map():
-            return _nested(values, Mapping, _lists)
+            return _nested_array(values, Mapping, _list_array)
         case _:
-            return _scalars(values, ProfiledColumn("", ("",), type))
+            return _scalar_array(values, ProfiledColumn("", ("",), type))
 
 
-def _nested(
+def _nested_array(
     values: Sequence[Any], kind: type, build: Callable[[Sequence[Any]], pa.Array]
 ) -> pa.Array:
     fitting = [value if isinstance(value, kind) else None for value in values]
@@ -335,7 +338,9 @@ def _nested(
     return mixed_array([array, pa.array(is_misfit, pa.bool_())]) if any(is_misfit) else array
 
 
-def _structs(values: Sequence[Mapping[str, Any] | None], members: Iterable[Member]) -> pa.Array:
+def _struct_array(
+    values: Sequence[Mapping[str, Any] | None], members: Iterable[Member]
+) -> pa.Array:
     children = {
         member.name: array_from_values(
             [None if each is None else each.get(member.name) for each in values], member.type
@@ -346,7 +351,7 @@ def _structs(values: Sequence[Mapping[str, Any] | None], members: Iterable[Membe
     return pa.StructArray.from_arrays([*children.values()], [*children], mask=missing)
 
 
-def _lists(values: Sequence[list[Any] | Mapping[str, Any] | None]) -> pa.Array:
+def _list_array(values: Sequence[list[Any] | Mapping[str, Any] | None]) -> pa.Array:
     """Lists of flags, because only the presence of elements is measured."""
     elements = (each.values() if isinstance(each, Mapping) else each for each in values)
     present = [
@@ -356,7 +361,7 @@ def _lists(values: Sequence[list[Any] | Mapping[str, Any] | None]) -> pa.Array:
     return pa.array(present, pa.list_(pa.bool_()))
 
 
-def _scalars(values: Sequence[Any], leaf: ProfiledColumn) -> pa.Array:
+def _scalar_array(values: Sequence[Any], leaf: ProfiledColumn) -> pa.Array:
     if leaf.kind == "opaque":
         return pa.array([None if value is None else True for value in values], pa.bool_())
     if leaf.kind == "bytes":
@@ -364,7 +369,7 @@ def _scalars(values: Sequence[Any], leaf: ProfiledColumn) -> pa.Array:
         values = [each.bytes if isinstance(each, uuid.UUID) else each for each in values]
     kinds = {*map(type, values)} - {NoneType}
     if leaf.kind == "text" and kinds != {str}:
-        return _texts(values)
+        return _text_array(values)
     expected = _PYTHON_TYPES[leaf.kind]
     if kinds <= expected:
         try:
@@ -380,14 +385,14 @@ def _array_of_type(values: Sequence[Any], python_type: type) -> pa.Array:
     """The values of one Python type as an Arrow array."""
     matching: list[Any] = [value if type(value) is python_type else None for value in values]
     if python_type in (list, dict):
-        return _lists(matching)
+        return _list_array(matching)
     try:
         return pa.array(matching)
     except _ARRAY_ERRORS:
-        return _texts(matching)
+        return _text_array(matching)
 
 
-def _texts(values: Iterable[Any]) -> pa.Array:
+def _text_array(values: Iterable[Any]) -> pa.Array:
     return pa.array([_text(value) for value in values], pa.string())
 
 

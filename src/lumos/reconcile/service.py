@@ -165,7 +165,7 @@ class _Comparison:
             folder = dataset.location.rpartition("/")[0]
             self._by_folder.setdefault(folder, []).append(dataset)
         findings = list(_location_findings(tables))
-        for group in _groups(tables):
+        for group in _group_tables(tables):
             findings += self._compare_group(group, datasets)
         findings += self._data_without_tables(tables, datasets)
         findings.sort(key=lambda each: (each.kind, each.table or "", each.location))
@@ -188,7 +188,7 @@ class _Comparison:
             partitions=self._partitions,
             counts=dict(sorted(Counter(each.kind for each in findings).items())),
             findings=tuple(findings),
-            not_scanned=tuple(_unscanned(tables)),
+            not_scanned=tuple(_unscanned_tables(tables)),
             statements=plan,
         )
 
@@ -355,7 +355,7 @@ def _root(scan: FinishedScan) -> str:
     return scan.source.partition(":")[2]
 
 
-def _groups(tables: Sequence[_Table]) -> Iterator[list[_Table]]:
+def _group_tables(tables: Sequence[_Table]) -> Iterator[list[_Table]]:
     group: list[_Table] = []
     size = 0
     for table in tables:
@@ -457,7 +457,7 @@ def _table_findings(
             f"{plural(contents.unregistered.total(), 'file')} not registered",
             count=len(folders),
             partitions=tuple(
-                ReconciledPartition(values=_values(each, table), location=each)
+                ReconciledPartition(values=_partition_values(each, table), location=each)
                 for each in folders[:_MAX_PARTITIONS]
             ),
         )
@@ -499,7 +499,7 @@ def _describe_changes(changes: Sequence[Finding]) -> str:
     return "; ".join(texts) + (f"; {more:,} more" if more else "")
 
 
-def _values(folder: str, table: _Table) -> tuple[str, ...]:
+def _partition_values(folder: str, table: _Table) -> tuple[str, ...]:
     names = folder.split("/")[-len(table.keys) :]
     return tuple(unquote(name.partition("=")[2]) for name in names)
 
@@ -517,7 +517,7 @@ def _stale_statistics(registered: RegisteredTable, contents: TableContents) -> I
         yield f"{format_size(registered.bytes)} registered, {format_size(contents.bytes)} found"
 
 
-def _unscanned(tables: Iterable[_Table]) -> Iterator[UnscannedTables]:
+def _unscanned_tables(tables: Iterable[_Table]) -> Iterator[UnscannedTables]:
     """Tables in locations that no scan covers, by bucket or top folder."""
     by_store: dict[str, list[str]] = {}
     for table in tables:

@@ -188,7 +188,7 @@ def _start_session(
     libraries: Sequence[str],
 ) -> "SparkSession":
     if is_local(master):
-        return _local(master, settings, short=short)
+        return _start_local_session(master, settings, short=short)
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.config(map={**_DEFAULT_SETTINGS, **settings})
@@ -240,7 +240,9 @@ def _end_unused() -> None:
         _ahead.pop()[1].end(seconds=0)
 
 
-def _local(master: str, settings: Mapping[str, str], *, short: bool) -> "SparkSession":
+def _start_local_session(
+    master: str, settings: Mapping[str, str], *, short: bool
+) -> "SparkSession":
     from pyspark.sql import SparkSession
 
     _check_java()
@@ -288,7 +290,7 @@ def _translate_errors() -> Iterator[None]:
                 "No space left on a disk that Spark writes to. Free some and run the command again."
             ) from problem
         raise SparkFailed(
-            f"Spark failed: {_reason(problem)} (--debug shows everything)"
+            f"Spark failed: {_root_cause(problem)} (--debug shows everything)"
         ) from problem
 
 
@@ -310,7 +312,7 @@ def _was_interrupted(problem: BaseException | None) -> bool:
     return problem is not None
 
 
-def _reason(problem: Exception) -> str:
+def _root_cause(problem: Exception) -> str:
     """The root cause in the message of an error."""
     lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
     in_python = [line for line in lines if _PYTHON_ERROR.match(line)]

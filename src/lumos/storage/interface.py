@@ -4,7 +4,7 @@ import errno
 import sys
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from fnmatch import fnmatchcase
@@ -38,6 +38,8 @@ DEFAULT_ACCESS: Final = StorageAccess()
 
 # The memory limit of a process for files that were read ahead.
 READ_AHEAD_BYTES: Final = 256 * 1024 * 1024
+# A folder with more files is listed again by a separate task.
+MAX_ITEMS_IN_SPLIT: Final = 1000
 # The first read of a file whose size is not known.
 _FIRST_READ_BYTES: Final = 1024 * 1024
 _NO_SIZES: Final[Mapping[str, int]] = MappingProxyType({})
@@ -226,6 +228,35 @@ class FileStorage(ABC):
     @abstractmethod
     def discard(self, paths: Sequence[str]) -> None:
         """Remove files; missing files are ignored."""
+
+
+def divide_folders(
+    root: str,
+    scan: Callable[[str], tuple[list[ListingItem], list[str]]],
+    *,
+    parts: int,
+    concurrency: int = 1,
+) -> tuple[list[ListingItem], list[KeyRange]]:
+    """List folders from the root down until about `parts` remain, which are returned as ranges.
+
+    `scan` returns the items and subfolders of a folder. If it returns more than
+    MAX_ITEMS_IN_SPLIT items, the folder is listed again by a separate task.
+    """
+    items: list[ListingItem] = []
+    large_folders: list[KeyRange] = []
+    queue = deque([root])
+    requests = 0
+    with ThreadPoolExecutor(concurrency) as pool:
+        while queue and len(queue) < parts and requests < parts:
+            batch = [queue.popleft() for _ in range(min(concurrency, len(queue)))]
+            requests += len(batch)
+            for folder, (found, subfolders) in zip(batch, pool.map(scan, batch), strict=True):
+                if len(found) > MAX_ITEMS_IN_SPLIT:
+                    large_folders.append(KeyRange(folder, deep=False))
+                else:
+                    items += found
+                queue.extend(subfolders)
+    return items, [*large_folders, *map(KeyRange, queue)]
 
 
 def is_hidden(name: str) -> bool:

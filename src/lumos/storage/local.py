@@ -3,11 +3,10 @@
 import errno
 import os
 import uuid
-from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from stat import S_ISREG
-from typing import Final
 
 from lumos.storage.interface import (
     FileStorage,
@@ -18,12 +17,10 @@ from lumos.storage.interface import (
     ListingProblem,
     ReadableFile,
     TableRoot,
+    divide_folders,
     is_hidden,
 )
 from lumos.storage.table_roots import LOG_FOLDERS, METADATA_FOLDER, is_iceberg, is_table_folder
-
-# A folder with more files is listed again by a separate task.
-_MAX_FILES_IN_SPLIT: Final = 1000
 
 
 class LocalStorage(FileStorage):
@@ -36,20 +33,7 @@ class LocalStorage(FileStorage):
             return [_to_listed_file(root, os.stat(root))], []
         if not deep:
             return [], [KeyRange(root, deep=False)]
-        items: list[ListingItem] = []
-        large_folders: list[KeyRange] = []
-        folders = deque([root])
-        for _ in range(parts):
-            if not folders or len(folders) >= parts:
-                break
-            folder = folders.popleft()
-            found, subfolders = _scan(folder, tables=tables)
-            if len(found) > _MAX_FILES_IN_SPLIT:
-                large_folders.append(KeyRange(folder, deep=False))
-            else:
-                items.extend(found)
-            folders.extend(subfolders)
-        return items, [*large_folders, *map(KeyRange, folders)]
+        return divide_folders(root, partial(_scan, tables=tables), parts=parts)
 
     def walk(self, key_range: KeyRange, *, tables: bool = True) -> Iterator[ListingItem]:
         folders = [key_range.folder]

@@ -47,7 +47,7 @@ class TokenCache:
 
 
 def vendor_module(name: str, *, library: str, extra: str) -> Any:
-    """Import a module of a vendor's library, which is optional because of static keys."""
+    """Import a module of a vendor's library, which is only needed without static keys."""
     try:
         return import_module(name)
     except ImportError:

@@ -18,7 +18,7 @@ from lumos.discovery.lake.table_folder import StoredTableFolder
 from lumos.discovery.lake.table_paths import TablePaths, without_dot_segments
 from lumos.discovery.lake.table_reader import TableMemory
 from lumos.formats.interface import UnreadableFile
-from lumos.formats.tables import READERS
+from lumos.formats.tables import table_reader
 from lumos.model.json_codec import to_json
 from lumos.model.schema import Field, Schema
 from lumos.model.types import parse_type
@@ -306,7 +306,7 @@ def secret(outside: Path) -> Path:
 def profiled(table: Path, *roots: Path) -> FileTotals:
     """What is counted of a Delta table with the column `a`."""
     folder = StoredTableFolder(LocalStorage(), str(table))
-    facts, memory = READERS["delta"].read(folder, None, max_commits=10)
+    facts, memory = table_reader("delta").read(folder, None, max_commits=10)
     found = table_files(str(table), TableMemory("delta", to_json(facts), memory))
     leaves = tuple(profiled_columns(Schema(fields=(Field(name="a", type=parse_type("INT64")),))))
     job = ProfileJob(leaves, DEFAULT_ACCESS, found.fields, roots=tuple(map(str, roots)))

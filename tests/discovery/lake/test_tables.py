@@ -12,7 +12,7 @@ from discovery.lake.tables_written import ROWS, write_delta, write_iceberg, writ
 from formats.tables.delta_logs import small
 from formats.tables.hudi_tables import table_of
 from lumos.discovery.lake.table_paths import may_overlap
-from lumos.formats.tables import READERS
+from lumos.formats.tables import table_reader
 from lumos.storage import FileHint, KeyRange
 from lumos.storage.s3 import S3Access
 from s3_server import S3Server
@@ -286,7 +286,7 @@ def test_a_library_that_raises_anything_ends_no_scan(
     def fail(*_arguments: object, **_more: object) -> None:
         raise RuntimeError("Generic error\n\nDebug source:\n  Kernel { ... }")
 
-    monkeypatch.setattr(type(READERS["delta"]), "read", fail)
+    monkeypatch.setattr(type(table_reader("delta")), "read", fail)
     assert scans.found() == {"loose/x.parquet": "parquet"}
     assert scans.last is not None
     (problem,) = scans.last.problems
@@ -302,7 +302,7 @@ def test_a_log_that_must_not_be_read_is_named(
     def refuse(*_arguments: object, **_more: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(type(READERS["delta"]), "signature", refuse)
+    monkeypatch.setattr(type(table_reader("delta")), "signature", refuse)
     assert scans.found() == {}
     assert scans.problems == {("orders", "permission_denied")}
 

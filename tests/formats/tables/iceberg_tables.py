@@ -12,14 +12,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.catalog.memory import InMemoryCatalog
 
-from lumos.formats.tables import READERS
+from lumos.formats.tables import table_reader
 from lumos.formats.tables.interface import LiveFile, TableFacts
 
 from .folder import LocalFolder, MemoryFolder
 
 LOCATION = "s3://lake/table"
 UUID = "9c12d441-03fe-4693-9a96-a0705ddf69c1"
-READER = READERS["iceberg"]
+READER = table_reader("iceberg")
 MOST = 10_000
 
 

@@ -11,7 +11,7 @@ from pyiceberg.catalog.memory import InMemoryCatalog
 from formats.tables.hudi_tables import HudiTable
 from lumos.discovery.lake.table_folder import StoredTableFolder
 from lumos.discovery.lake.table_reader import TableMemory
-from lumos.formats.tables import READERS
+from lumos.formats.tables import table_reader
 from lumos.model.json_codec import to_json
 from lumos.profiles.files import table_files
 from lumos.releases.arrivals import Arrivals, arrivals_of
@@ -31,7 +31,7 @@ SCHEMA = {
 def arrivals(kind: str, root: Path, memory: bytes | None = None) -> tuple[Arrivals, bytes]:
     """The arrivals of a table as a scan would find them, and the state for the next scan."""
     folder = StoredTableFolder(LocalStorage(), str(root))
-    facts, new_memory = READERS[kind].read(folder, memory, max_commits=100)
+    facts, new_memory = table_reader(kind).read(folder, memory, max_commits=100)
     found = table_files(str(root), TableMemory(kind, to_json(facts), new_memory))
     return arrivals_of(found.files), new_memory
 
@@ -127,6 +127,6 @@ def test_files_of_a_hudi_table_have_their_own_time(tmp_path: Path) -> None:
     for file in root.rglob("*.parquet"):
         os.utime(file, (moment.timestamp(), moment.timestamp()))
     folder = StoredTableFolder(LocalStorage(), str(root))
-    _, memory = READERS["hudi"].read(folder, None, max_commits=100)
-    (live,) = READERS["hudi"].live(memory)
+    _, memory = table_reader("hudi").read(folder, None, max_commits=100)
+    (live,) = table_reader("hudi").live(memory)
     assert live.added == int(moment.timestamp()) * 1_000_000

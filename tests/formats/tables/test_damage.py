@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lumos.formats.interface import UnreadableFile
-from lumos.formats.tables import READERS
+from lumos.formats.tables import table_reader
 
 from . import delta_logs as log
 from .folder import MemoryFolder
@@ -43,8 +43,8 @@ def test_no_damage_ends_the_process(kind: str, seed: int, count: int) -> None:
 def test_files_that_come_to_more_than_any_store_holds_are_a_problem(told: dict[str, int]) -> None:
     first = [log.protocol(), log.metadata(log.field("id")), log.add("a.parquet", **told)]
     folder = MemoryFolder({log.commit_name(0): log.lines(first)})
-    assert READERS["delta"].read(folder, None, max_commits=10)[0].files == 1
+    assert table_reader("delta").read(folder, None, max_commits=10)[0].files == 1
     folder = MemoryFolder({log.commit_name(0): log.lines([*first, log.add("b.parquet", **told)])})
     with pytest.raises(UnreadableFile, match="more than 2") as problem:
-        READERS["delta"].read(folder, None, max_commits=10)
+        table_reader("delta").read(folder, None, max_commits=10)
     assert problem.value.code == "broken_table"

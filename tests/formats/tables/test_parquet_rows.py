@@ -94,7 +94,7 @@ import pyarrow as pa, pyarrow.parquet as pq
 from formats.tables import delta_logs as log
 from formats.tables.folder import MemoryFolder
 from lumos.formats.interface import UnreadableFile
-from lumos.formats.tables import READERS
+from lumos.formats.tables import table_reader
 
 index = pa.array([0] * 20_000, pa.int32())
 paths = pa.DictionaryArray.from_arrays(index, pa.array(["x" * 10**6]))
@@ -110,7 +110,7 @@ assert len(sink.getvalue()) < 100_000
 name = log.commit_name(0).replace(".json", ".checkpoint.parquet")
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 try:
-    READERS["delta"].read(MemoryFolder({name: sink.getvalue()}), None, max_commits=1)
+    table_reader("delta").read(MemoryFolder({name: sink.getvalue()}), None, max_commits=1)
 except UnreadableFile as problem:
     assert problem.code == "broken_table", problem
 else:

@@ -38,7 +38,7 @@ _COUNTED_NAME: Final = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 _COMPRESSION: Final = re.compile(rf"\.(?:{_ANY_COMPRESSION})(?=\.|\Z)", re.IGNORECASE)
-# The part of a date that a folder may have below a folder of each kind.
+# The part of a date that a subfolder may have, by the kind of its parent folder.
 _NEXT_DATE_PART: Final = {
     "yyyy": "mm", "mm": "dd", "yyyy-mm": "dd", "dd": "hh", "date": "hh", "hh": "mi", "mi": "ss",
 }  # fmt: skip
@@ -65,7 +65,7 @@ _NUMBERED_MONTH: Final = re.compile(r"\d\d?[-_. ]+([A-Za-z]+)\Z", re.ASCII)
 _HIVE_ACID: Final = re.compile(
     r"(?:base_\d{7,}|(?:delete_)?delta_\d{7,}_\d{7,}(?:_\d{4})?)(?:_v\d{7,})?\Z", re.ASCII
 )
-# The part of a date that the values of a partition key are.
+# Partition keys whose values are a part of a date, and this part.
 DATE_KEYS: Final = {
     "year": "yyyy", "yyyy": "yyyy", "yr": "yyyy", "y": "yyyy", "month": "mm", "mm": "mm",
     "m": "mm", "mon": "mm", "day": "dd", "dd": "dd", "d": "dd", "hour": "hh", "hh": "hh",
@@ -83,7 +83,7 @@ _MAX_RECURSION: Final = 100
 # Prefixes of labels of values in file names, for paths without and with a date.
 NAME_LABEL: Final = "name."
 DATED_NAME_LABEL: Final = "dated_name."
-# Separates a value from the date of its file, and is the prefix of labels of such pairs.
+# Separates a value from the date of its file. Labels of these pairs start with it.
 DATE_MARK: Final = "@"
 _BRACES_ESCAPED: Final = {brace: f"{{{kind}}}" for kind, brace in BRACES.items()}
 # Placeholders in the path of a dataset by kind of value. In file names, years and other numbers
@@ -302,7 +302,7 @@ def is_time_partition(key: str, value: str) -> bool:
 class _FolderAnalysis(NamedTuple):
     """The parts of a `FileAssignment` that follow from a folder and the folders above it.
 
-    `next_part` is the part of a date that a subfolder may be, such as `mm` below a year.
+    `next_part` is the part of a date that a subfolder may have, such as `mm` below a year.
     """
 
     base: str

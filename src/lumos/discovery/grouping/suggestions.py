@@ -122,7 +122,7 @@ class _FileIndex:
                 self._varying.setdefault(folder, []).append((levels, key))
 
     def hint_for(self, members: Sequence[DatasetGroup]) -> tuple[tuple[str, ...], str]:
-        """The patterns of a hint that matches only these datasets, if there are any, and a name.
+        """The patterns of a hint that only matches these datasets, or none, and a name for it.
 
         A `*` stands for the varying part of names with a common word, or for all names of a folder
         if all its datasets are members.

@@ -143,25 +143,19 @@ def _identity(group: "DatasetGroup") -> _Identity:
 
 def effects_of(moves: Moves, urn_of: Callable[[str], Urn]) -> list[HintEffect]:
     """The effects of moving files between datasets; datasets that share files are one effect."""
+    from lumos.discovery.grouping.columns import DisjointSets
+
     old_groups, new_groups = Counter[str](), Counter[str]()
-    links: dict[tuple[str, str], set[tuple[str, str]]] = {}
     for (old, new), files in moves.items():
-        nodes = [(side, name) for side, name in (("old", old), ("new", new)) if name is not None]
         old_groups.update({old: files} if old is not None else {})
         new_groups.update({new: files} if new is not None else {})
-        for node in nodes:
-            links.setdefault(node, set()).update(nodes)
+    nodes = [("old", name) for name in old_groups] + [("new", name) for name in new_groups]
+    sets = DisjointSets(nodes)
+    for old, new in moves:
+        if old is not None and new is not None:
+            sets.join(("old", old), ("new", new))
     effects: list[HintEffect] = []
-    visited: set[tuple[str, str]] = set()
-    for start in sorted(links):
-        if start in visited:
-            continue
-        connected, stack = {start}, [start]
-        while stack:
-            for node in links[stack.pop()] - connected:
-                connected.add(node)
-                stack.append(node)
-        visited |= connected
+    for connected in sets.sets():
         before = {name: old_groups[name] for side, name in sorted(connected) if side == "old"}
         after = {name: new_groups[name] for side, name in sorted(connected) if side == "new"}
         if before != after:

@@ -37,7 +37,7 @@ from lumos.discovery.lake.table_reader import (
 )
 from lumos.formats.identification import FORMATS
 from lumos.formats.interface import UnreadableFile
-from lumos.formats.tables import KINDS, READERS
+from lumos.formats.tables import KINDS, table_reader
 from lumos.formats.tables.interface import TableFacts
 from lumos.model.discovery import Suggestion
 from lumos.model.json_codec import from_json, to_json
@@ -357,7 +357,7 @@ class LakeTable:
             selection = self._selection
             storage = storage_of(selection.root, selection.access)
             folder = open_table_folder(storage, self.root, self._record.log, scanned=selection.root)
-            facts, memory = READERS[self.kind].read(folder, None, max_commits=0)
+            facts, memory = table_reader(self.kind).read(folder, None, max_commits=0)
         except (UnreadableFile, OSError):
             return None
         return TableMemory(self.kind, to_json(facts), memory)
@@ -370,7 +370,7 @@ class LakeTable:
     @property
     def reason(self) -> str:
         """Why its files are one dataset."""
-        title = READERS[self.kind].title
+        title = table_reader(self.kind).title
         if self.facts is None:
             return f"the {title} log in {self.root} cannot be read"
         return f"the {title} log in its folder lists its files"

@@ -224,7 +224,7 @@ class _Scan:
             remarks,
             owned_paths,
         )
-        return self._keep_unlisted(found, manifest), manifest
+        return self._with_unlisted_datasets(found, manifest), manifest
 
     def run_in_scope(self, changed: Collection[str]) -> tuple[Discovery, ScanManifest] | None:
         """Scan the folders of changed paths; None if the whole lake has to be scanned.
@@ -290,7 +290,7 @@ class _Scan:
         ):
             return None
         found, manifest = self._collect([*all_results, *kept], tables, [], owned_paths, kept_tables)
-        return self._keep_unlisted(found, manifest), manifest
+        return self._with_unlisted_datasets(found, manifest), manifest
 
     def _read_tables_in_scope(self, scope: ScanScope) -> tuple[list[TableResult], list[Problem]]:
         """Read the tables of a scope, except deleted ones."""
@@ -388,7 +388,6 @@ class _Scan:
         # Including the schemas of sidecars, which may become data later without being read again.
         present = {file_set.schema_fingerprint for file_set in file_sets}
         roots = {*(each.root for each in tables), *kept_tables}
-        load_memories = self._load_memories or (lambda _paths: {})
         grouping = group_files(
             file_sets,
             schemas,
@@ -397,9 +396,7 @@ class _Scan:
             tables=roots,
             joins_similar=job.selection.join_similar,
             was_listed=ListedFiles(last_manifest.parts, job.state_access).has,
-            recorded_formats=lambda paths: {
-                path: each.format for path, each in load_memories(paths).items()
-            },
+            recorded_formats=self._recorded_formats,
         )
         merged = self._merge_schemas(grouping.groups, schemas)
         problems = ProblemList(MAX_LISTED_IN_TOTAL)
@@ -448,6 +445,11 @@ class _Scan:
             unscanned=tuple(sorted(kept_tables)),
         )
         return discovery, manifest
+
+    def _recorded_formats(self, paths: Collection[str]) -> dict[str, str | None]:
+        if self._load_memories is None:
+            return {}
+        return {path: each.format for path, each in self._load_memories(paths).items()}
 
     def _merge_schemas(
         self, groups: Collection[DatasetGroup], schemas: SchemaPool
@@ -508,7 +510,7 @@ class _Scan:
             )
             yield replace(found, renamed_from=first, merged_from=others)
 
-    def _keep_unlisted(self, found: Discovery, manifest: ScanManifest) -> Discovery:
+    def _with_unlisted_datasets(self, found: Discovery, manifest: ScanManifest) -> Discovery:
         """The discovery, with a problem for each missing dataset that still has a file."""
         missing = self._last_manifest.memories.keys() - _current_and_earlier_paths(found.datasets)
         if not missing or not found.complete:

@@ -79,12 +79,12 @@ class PartIndex:
         numbers = {
             number
             for key_range in key_ranges
-            for number in self._overlapping(key_range)
+            for number in self._find_overlapping(key_range)
             if _overlaps(self._parts[number], first or key_range.after, last or key_range.until)
         }
         return [self._parts[number] for number in sorted(numbers)]
 
-    def _overlapping(self, key_range: KeyRange) -> Iterator[int]:
+    def _find_overlapping(self, key_range: KeyRange) -> Iterator[int]:
         folder = key_range.folder.rstrip("/")
         for spelling in {folder, f"{folder}/"}:
             ranges = self._by_folder.get(spelling, ())

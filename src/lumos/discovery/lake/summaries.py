@@ -174,7 +174,7 @@ def merge_file_sets(file_sets: Iterable[FileSet]) -> list[FileSet]:
 
 
 def add_row_counts(left: int | None, right: int | None) -> int | None:
-    """The sum of two row counts; None if one is unknown or the sum is impossibly large."""
+    """The sum of two row counts; None if one is unknown or the sum is too large for the store."""
     if left is None or right is None or left + right > MAX_COUNT:
         return None
     return left + right

@@ -186,7 +186,7 @@ def locate_table(
 
 
 def _relocate(location: str, log_uri: str, log: str) -> str:
-    """Return where a location lies now if the log was moved from `log_uri` to `log`."""
+    """The current location of a path in the metadata, if the log was moved from `log_uri`."""
     old_parts, new_parts = log_uri.split("/"), log.split("/")
     while old_parts and new_parts and old_parts[-1] == new_parts[-1]:
         old_parts.pop()

@@ -14,7 +14,7 @@ from lumos.config.secret import redact
 from lumos.discovery.lake.scan_task import task_worker
 from lumos.discovery.lake.table_folder import StoredTableFolder, locate_table, open_table_folder
 from lumos.formats.interface import KnownSchema, Remark, UnreadableFile, check_width
-from lumos.formats.tables import KINDS, READERS
+from lumos.formats.tables import KINDS, table_reader
 from lumos.formats.tables.interface import LiveFile, TableFacts, folder_without_partitions
 from lumos.model.dataset import Location, Statistics
 from lumos.model.discovery import (
@@ -172,7 +172,7 @@ def _load_memory(record: TableRecord | None, access: StorageAccess) -> bytes | N
 
 def live_files(memory: TableMemory) -> Iterator[LiveFile]:
     """The files of a table's current version."""
-    return READERS[memory.kind].live(memory.memory)
+    return table_reader(memory.kind).live(memory.memory)
 
 
 def live_paths(root: str, memory: TableMemory) -> Iterator[str]:
@@ -257,7 +257,7 @@ def find_enclosing_table(path: str, selection: FileSelection) -> str | None:
 
 def _read(job: TableJob, task: TableTask, folder: StoredTableFolder, kind: str) -> TableResult:
     """Read a table from its log, unless the signature of the log is unchanged."""
-    reader = READERS[kind]
+    reader = table_reader(kind)
     signature = f"{_VERSION}\n{kind}\n{reader.signature(folder)}"
     record, stored_facts = task.record, _load_facts(task.record, job.state_access)
     if (

@@ -168,7 +168,7 @@ def find_table_predecessors(
             uncertain.setdefault(owners[folder], {})[path] = dataset
     elsewhere: set[str] = set()
     for table in tables:
-        for path in _live_among(table, uncertain.get(table.root, {}), state_access):
+        for path in _live_paths_among(table, uncertain.get(table.root, {}), state_access):
             dataset = uncertain[table.root][path]
             if dataset in table_of_dataset:
                 continue
@@ -194,7 +194,9 @@ def _is_in_table_folders(dataset: str, root: str) -> bool:
     return all(map(is_table_folder, dataset[len(root) + 1 :].split("/")))
 
 
-def _live_among(table: TableResult, paths: Collection[str], access: StorageAccess) -> Iterator[str]:
+def _live_paths_among(
+    table: TableResult, paths: Collection[str], access: StorageAccess
+) -> Iterator[str]:
     """The paths that are live files of a table."""
     memory = load_table_memory(table.record, access) if paths else None
     if memory is not None:

@@ -154,7 +154,7 @@ class SchemaRegistry:
         path = f"/subjects/{quote(subject, safe='')}/versions/{version}"
         what = f"version {version} of '{subject}'"
         found = self._find(path, _VersionResponse, what, _MAX_SCHEMA_BYTES)
-        return None if found is None else _registered(subject, version, found)
+        return None if found is None else _to_registered_schema(subject, version, found)
 
     def compatibility(self, subject: str) -> str | None:
         """The compatibility mode of a subject, or that of the registry."""
@@ -194,7 +194,7 @@ class SchemaRegistry:
                     continue
                 if reference.name in found or reference.name in missing:
                     continue
-                referenced = self._referenced(reference)
+                referenced = self._load_reference(reference)
                 if referenced is None:
                     missing.append(reference.name)
                     continue
@@ -224,7 +224,7 @@ class SchemaRegistry:
             tuple((name, found[name]) for name in order), tuple(missing), is_cyclic
         )
 
-    def _referenced(self, reference: SchemaReference) -> RegisteredSchema | None:
+    def _load_reference(self, reference: SchemaReference) -> RegisteredSchema | None:
         if reference.version < 1:
             # -1 is the latest version, which no registry stores in a reference.
             return None
@@ -306,7 +306,9 @@ class SchemaRegistry:
         )
 
 
-def _registered(subject: str, version: int, response: _VersionResponse) -> RegisteredSchema:
+def _to_registered_schema(
+    subject: str, version: int, response: _VersionResponse
+) -> RegisteredSchema:
     at = None
     if response.ts is not None:
         try:

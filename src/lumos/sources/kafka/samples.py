@@ -98,7 +98,7 @@ def _json_schema(values: Sequence[Any]) -> Schema:
     if values and all(isinstance(value, dict) for value in values):
         # With more keys than a table may have columns, the keys are data.
         with suppress(UnreadableFile):
-            return schema_of_objects(values).schema
+            return schema_of_objects(list(values)).schema
     return inferred_schema((_VALUE_COLUMN,), (type_of_values(values),)).schema
 
 

@@ -248,7 +248,7 @@ class _TopicScan:
     ) -> Iterator[tuple[_TopicTask, "_TopicSchema | Problem"]]:
         if self._registry is None:
             for task in tasks:
-                yield task, self._sampled(task, samples.get(task.topic.name))
+                yield task, self._sample_schema(task, samples.get(task.topic.name))
             return
 
         def read(task: _TopicTask) -> "_TopicSchema | Problem":
@@ -265,9 +265,9 @@ class _TopicScan:
                 subjects = tuple(dict.fromkeys((*subjects, *in_messages)))
             # Without a subject for values, the messages are sampled, even if keys have a subject.
             return (
-                self._registered(path, subjects)
+                self._registry_schema(path, subjects)
                 if _has_value(subjects)
-                else self._sampled(task, sample)
+                else self._sample_schema(task, sample)
             )
         except SubjectNotReadable as problem:
             return Problem(path=path, reason=f"{problem.reason}.", code=problem.code)
@@ -299,7 +299,7 @@ class _TopicScan:
         ]
         return tuple(sorted(found))
 
-    def _registered(self, path: str, subjects: Sequence[TopicSubject]) -> _TopicSchema:
+    def _registry_schema(self, path: str, subjects: Sequence[TopicSubject]) -> _TopicSchema:
         """The schema and history of a topic from the versions of its subjects."""
         registry = self._registry
         assert registry is not None
@@ -319,7 +319,7 @@ class _TopicScan:
                 for schema in schemas
                 if schema is not None
                 and (
-                    parsed := self._parse(
+                    parsed := self._parse_version(
                         path, schema, problems, is_last=schema.version == numbers[-1]
                     )
                 )
@@ -350,7 +350,7 @@ class _TopicScan:
             problems=tuple(problems),
         )
 
-    def _parse(
+    def _parse_version(
         self, path: str, schema: RegisteredSchema, problems: list[Problem], *, is_last: bool
     ) -> ParsedSchema | None:
         """A parsed version; an older one that cannot be parsed is only remarked on."""
@@ -394,7 +394,9 @@ class _TopicScan:
         }
         return {f"{prefix}.{name}": text for name, text in found.items() if text}
 
-    def _sampled(self, task: _TopicTask, sample: TopicSample | None) -> "_TopicSchema | Problem":
+    def _sample_schema(
+        self, task: _TopicTask, sample: TopicSample | None
+    ) -> "_TopicSchema | Problem":
         """The schema of a topic, inferred from a sample of its messages."""
         path = path_of(task.topic.name)
         if sample is not None and sample.problem is not None:

@@ -229,7 +229,11 @@ class _IcebergClient(MetastoreClient):
             identifier,
             "table",
             converted.schema,
-            {"location": redact(parsed.location), "format": "iceberg", **_kept(properties)},
+            {
+                "location": redact(parsed.location),
+                "format": "iceberg",
+                **_reported_parameters(properties),
+            },
             properties,
             keys=keys,
             identity=parsed.table_uuid,
@@ -257,7 +261,7 @@ class _IcebergClient(MetastoreClient):
             identifier,
             "view",
             schema,
-            _kept(properties),
+            _reported_parameters(properties),
             properties,
             identity=view.metadata.view_uuid,
             definition=definition,
@@ -304,7 +308,7 @@ class _IcebergClient(MetastoreClient):
         )
 
 
-def _kept(properties: dict[str, str]) -> dict[str, str]:
+def _reported_parameters(properties: dict[str, str]) -> dict[str, str]:
     return {
         f"parameter.{name}": redact(text)
         for name, text in properties.items()

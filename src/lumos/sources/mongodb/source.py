@@ -212,7 +212,7 @@ def dataset_of(
     task = sample.task
     options: dict[str, Any] = msgspec.json.decode(task.options)
     metadata = SourceMetadata(properties=_properties(sample, options))
-    schema = _schema(sample, options, metadata, known)
+    schema = _merged_schema(sample, options, metadata, known)
     return FoundDataset(
         path=path,
         name=f"{task.database}.{task.name}",
@@ -230,7 +230,7 @@ def dataset_of(
     )
 
 
-def _schema(
+def _merged_schema(
     sample: CollectionSample,
     options: dict[str, Any],
     metadata: SourceMetadata,

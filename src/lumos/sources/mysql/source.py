@@ -160,7 +160,7 @@ class MysqlSource(TableSource, QueryLogSource):
         datasets: list[FoundDataset] = []
         problems: list[Problem] = []
         for number, table in enumerate(sorted(tables, key=lambda table: table.name)):
-            problem = _problem(table, columns.get(table.name, ()), database)
+            problem = _find_problem(table, columns.get(table.name, ()), database)
             if problem is not None:
                 problems.append(problem)
             if problem is None or problem.remark:
@@ -243,7 +243,7 @@ def _identities(connection: MysqlConnection) -> dict[str, dict[str, str]]:
     return identities
 
 
-def _problem(
+def _find_problem(
     table: MysqlTable, columns: Sequence[MysqlColumn], database: MysqlDatabase
 ) -> Problem | None:
     """Why a table cannot be recorded, or a remark."""

@@ -104,17 +104,17 @@ class PostgresSource(TableSource):
         warnings = self._selection.unknown_schemas(existing, database=self.scope)
         relations = {relation.oid: relation for relation in self._relations(connection)}
         views = [oid for oid, relation in relations.items() if relation.kind in VIEWS]
-        definitions, locked = self._definitions(connection, views)
+        definitions, locked = self._read_views(connection, views)
         unreadable = {
             view: "locked" if view in locked else "changing"
             for view in views
             if view not in definitions
         }
-        constraints, dropped = _constraints(connection, list(relations))
+        constraints, dropped = _read_constraints(connection, list(relations))
         unreadable |= dict.fromkeys(dropped, "changing")
         catalog = self._catalog(connection, relations, definitions, constraints)
         found: dict[int, FoundDataset] = {}
-        for oid, columns in _columns(connection, list(relations)):
+        for oid, columns in _read_columns(connection, list(relations)):
             found[oid] = dataset_of(relations[oid], columns, catalog)
             if len(found) % _REPORT_INTERVAL == 0:
                 report_progress(len(found) / len(relations))
@@ -147,7 +147,7 @@ class PostgresSource(TableSource):
             if self._selection.includes(relation.schema, relation.name):
                 yield relation
 
-    def _definitions(
+    def _read_views(
         self, connection: _Connection, views: Sequence[int]
     ) -> tuple[dict[int, str], set[int]]:
         """The queries of views, and the views that are locked.
@@ -221,7 +221,7 @@ def _read_definitions(connection: _Connection, views: Sequence[int]) -> dict[int
     return {oid: query for oid, query in found if query is not None}
 
 
-def _constraints(
+def _read_constraints(
     connection: _Connection, relations: Sequence[int]
 ) -> tuple[dict[int, dict[str, str]], set[int]]:
     """The constraints of each relation, and the relations that were dropped."""
@@ -235,7 +235,7 @@ def _constraints(
     return constraints, dropped
 
 
-def _columns(
+def _read_columns(
     connection: _Connection, relations: Sequence[int]
 ) -> Iterator[tuple[int, tuple[PostgresColumn, ...]]]:
     """The columns, relation by relation, without loading all of them."""

@@ -79,7 +79,7 @@ class SharedKey(AzureLogin, frozen=True):
     def headers(self, request: AzureRequest) -> Mapping[str, str]:
         now = format_datetime(datetime.now(UTC), usegmt=True)
         sent = {**request.headers, "x-ms-date": now, "x-ms-version": VERSION}
-        text = self._to_sign(request, {name.lower(): value for name, value in sent.items()})
+        text = self._text_to_sign(request, {name.lower(): value for name, value in sent.items()})
         try:
             key = base64.b64decode(self.key, validate=True)
         except ValueError:
@@ -87,7 +87,7 @@ class SharedKey(AzureLogin, frozen=True):
         signature = base64.b64encode(hmac.digest(key, text.encode(), hashlib.sha256)).decode()
         return {**sent, "Authorization": f"SharedKey {self.account}:{signature}"}
 
-    def _to_sign(self, request: AzureRequest, headers: Mapping[str, str]) -> str:
+    def _text_to_sign(self, request: AzureRequest, headers: Mapping[str, str]) -> str:
         parts = urlsplit(request.url)
         own = sorted(name for name in headers if name.startswith("x-ms-"))
         query = sorted((name.lower(), value) for name, value in parse_qsl(parts.query, True))

@@ -1,8 +1,6 @@
 """Azure containers as a storage: listed by Lumos, read and written by obstore."""
 
-from collections import deque
 from collections.abc import Collection, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from email.utils import parsedate_to_datetime
 from functools import lru_cache, partial
 from types import MappingProxyType
@@ -18,7 +16,14 @@ from lumos.storage.azure.access import AzureAccess, ContainerAddress
 from lumos.storage.azure.credentials import AzureCredentials, AzureRequest, SasToken
 from lumos.storage.errors import StorageFault, error_from_response
 from lumos.storage.http import STORAGE_RETRIES
-from lumos.storage.interface import KeyRange, ListedFile, ListingItem, TableRoot
+from lumos.storage.interface import (
+    MAX_ITEMS_IN_SPLIT,
+    KeyRange,
+    ListedFile,
+    ListingItem,
+    TableRoot,
+    divide_folders,
+)
 from lumos.storage.objects.bucket import (
     PAGE_SIZE,
     ByteStore,
@@ -200,14 +205,11 @@ def _microseconds(text: str) -> int:
 
 
 _CONCURRENCY: Final = 16
-# A folder with more blobs is listed again by a separate task.
-_MAX_FILES_IN_SPLIT: Final = 1000
 
 
 class _Folder(NamedTuple):
     """The blobs, subfolders and table roots of a folder."""
 
-    prefix: str
     entries: list[ObjectEntry]
     subfolders: list[str]
     roots: list[ListingItem]
@@ -249,7 +251,20 @@ class AzureStorage(ObjectStorage[AzureContainer]):
                 return self._single_file(bucket, prefix.removesuffix("/")), []
             if not deep:
                 return [], [KeyRange(root, deep=False)]
-            return self._divide(bucket, prefix, parts, tables=tables)
+
+            def scan(path: str) -> tuple[list[ListingItem], list[str]]:
+                _, folder_prefix = self._bucket_and_prefix(path)
+                folder = self._folder(bucket, folder_prefix, tables=tables)
+                if folder.roots:
+                    return folder.roots, []
+                if len(folder.entries) > MAX_ITEMS_IN_SPLIT:
+                    found = [self._to_listed_file(bucket, each) for each in folder.entries]
+                    return [*found], folder.subfolders
+                page = ObjectPage(folder.entries, [], "")
+                items = self._items_in(bucket, folder_prefix, [page], deep=True, tables=False)
+                return list(items), folder.subfolders
+
+            return divide_folders(root, scan, parts=parts, concurrency=_CONCURRENCY)
         except StorageFault as problem:
             return [self._listing_problem(root, problem)], []
 
@@ -285,42 +300,12 @@ class AzureStorage(ObjectStorage[AzureContainer]):
         found = next((entry for entry in entries if entry.key == key), None)
         return [] if found is None else [self._to_listed_file(bucket, found)]
 
-    def _divide(
-        self, bucket: AzureContainer, prefix: str, parts: int, *, tables: bool
-    ) -> tuple[list[ListingItem], list[KeyRange]]:
-        items: list[ListingItem] = []
-        large_folders: list[KeyRange] = []
-        queue = deque([prefix])
-        requests = 0
-        with ThreadPoolExecutor(_CONCURRENCY) as pool:
-            while queue and len(queue) < parts and requests < parts:
-                batch = [queue.popleft() for _ in range(min(_CONCURRENCY, len(queue)))]
-                requests += len(batch)
-                for folder in pool.map(lambda at: self._folder(bucket, at, tables=tables), batch):
-                    if folder.roots:
-                        items += folder.roots
-                        continue
-                    if len(folder.entries) > _MAX_FILES_IN_SPLIT:
-                        large_folders.append(
-                            KeyRange(self._folder_path(bucket, folder.prefix), deep=False)
-                        )
-                    else:
-                        page = ObjectPage(folder.entries, [], "")
-                        items += self._items_in(
-                            bucket, folder.prefix, [page], deep=True, tables=False
-                        )
-                    queue.extend(folder.subfolders)
-        return items, [
-            *large_folders,
-            *(KeyRange(self._folder_path(bucket, prefix)) for prefix in queue),
-        ]
-
     def _folder(self, bucket: AzureContainer, prefix: str, *, tables: bool) -> _Folder:
         entries: list[ObjectEntry] = []
         folders: list[str] = []
         for page in bucket.pages(prefix, folders=True):
             # The blobs of a large folder are listed by a separate task.
-            entries += page.entries if len(entries) <= _MAX_FILES_IN_SPLIT else ()
+            entries += page.entries if len(entries) <= MAX_ITEMS_IN_SPLIT else ()
             folders += page.folders
         folder_path = self._folder_path(bucket, prefix)
         names = {folder[len(prefix) : -1] for folder in folders}
@@ -331,8 +316,12 @@ class AzureStorage(ObjectStorage[AzureContainer]):
             ]
             if METADATA_FOLDER in names and self._is_iceberg(bucket, f"{prefix}{METADATA_FOLDER}/"):
                 roots.append(TableRoot(folder_path, "iceberg"))
-        subfolders = [folder for folder in folders if not is_below_hidden(prefix, folder)]
-        return _Folder(prefix, entries, subfolders, roots)
+        subfolders = [
+            self._folder_path(bucket, folder)
+            for folder in folders
+            if not is_below_hidden(prefix, folder)
+        ]
+        return _Folder(entries, subfolders, roots)
 
     def _is_iceberg(self, bucket: AzureContainer, metadata: str) -> bool:
         pages = bucket.pages(metadata, folders=True)

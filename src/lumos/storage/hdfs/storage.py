@@ -18,6 +18,7 @@ from lumos.storage.hdfs.client import HdfsPage, HdfsStatus, WebHdfs
 from lumos.storage.hdfs.kerberos import with_token
 from lumos.storage.http import STORAGE_RETRIES, storage_http_client
 from lumos.storage.interface import (
+    MAX_ITEMS_IN_SPLIT,
     FileStorage,
     KeyRange,
     ListedFile,
@@ -25,6 +26,7 @@ from lumos.storage.interface import (
     ListingProblem,
     ReadableFile,
     TableRoot,
+    divide_folders,
     is_hidden,
 )
 from lumos.storage.objects.bucket import ByteRange, ObjectBytes, ObjectFile
@@ -32,8 +34,6 @@ from lumos.storage.table_roots import LOG_FOLDERS, METADATA_FOLDER, is_iceberg, 
 
 SCHEME: Final = "hdfs://"
 _CONCURRENCY: Final = 16
-# A folder with more files is listed again by a separate task.
-_MAX_FILES_IN_SPLIT: Final = 1000
 
 
 class _Folder(NamedTuple):
@@ -93,30 +93,18 @@ class HdfsStorage(FileStorage):
             return [_to_listed_file(root, status)], []
         if not deep:
             return [], [KeyRange(root, deep=False)]
-        items: list[ListingItem] = []
-        large_folders: list[KeyRange] = []
-        queue = deque([root])
-        requests = 0
-        with ThreadPoolExecutor(_CONCURRENCY) as pool:
-            while queue and len(queue) < parts and requests < parts:
-                batch = [queue.popleft() for _ in range(min(_CONCURRENCY, len(queue)))]
-                requests += len(batch)
-                for folder in pool.map(
-                    lambda item_path: self._first_page(item_path, tables=tables), batch
-                ):
-                    if isinstance(folder, ListingProblem):
-                        items.append(folder)
-                        continue
-                    files, subfolders = self._contents(folder)
-                    first_files = list(islice(files, _MAX_FILES_IN_SPLIT + 1))
-                    if len(first_files) > _MAX_FILES_IN_SPLIT:
-                        large_folders.append(KeyRange(folder.path, deep=False))
-                        # Consume the iterator, which collects the subfolders.
-                        deque(files, maxlen=0)
-                    else:
-                        items += first_files
-                    queue.extend(subfolders)
-        return items, [*large_folders, *map(KeyRange, queue)]
+
+        def scan(path: str) -> tuple[list[ListingItem], list[str]]:
+            folder = self._first_page(path, tables=tables)
+            if isinstance(folder, ListingProblem):
+                return [folder], []
+            files, subfolders = self._contents(folder)
+            first_files = list(islice(files, MAX_ITEMS_IN_SPLIT + 1))
+            # Consume the iterator, which collects the subfolders.
+            deque(files, maxlen=0)
+            return first_files, subfolders
+
+        return divide_folders(root, scan, parts=parts, concurrency=_CONCURRENCY)
 
     def walk(self, key_range: KeyRange, *, tables: bool = True) -> Iterator[ListingItem]:
         queue = [key_range.folder]
@@ -143,7 +131,7 @@ class HdfsStorage(FileStorage):
     ) -> Iterator[ListedFile]:
         if deep:
             prefix = f"{folder.rstrip('/')}/"
-            files = self._below(folder, excluded_folders)
+            files = self._files_below(folder, excluded_folders)
             yield from sorted(file for file in files if file.path[len(prefix) :] > after)
             return
         client, path = self.resolve(folder)
@@ -152,13 +140,15 @@ class HdfsStorage(FileStorage):
                 if status.is_file:
                     yield _to_listed_file(f"{folder.rstrip('/')}/{status.name}", status)
 
-    def _below(self, folder: str, excluded_folders: Collection[str] = ()) -> Iterator[ListedFile]:
+    def _files_below(
+        self, folder: str, excluded_folders: Collection[str] = ()
+    ) -> Iterator[ListedFile]:
         client, path = self.resolve(folder)
         with suppress(FileNotFoundError):
             for status in client.all_children(path):
                 item_path = f"{folder.rstrip('/')}/{status.name}"
                 if status.is_folder and status.name not in excluded_folders:
-                    yield from self._below(item_path)
+                    yield from self._files_below(item_path)
                 elif status.is_file:
                     yield _to_listed_file(item_path, status)
 

@@ -342,9 +342,9 @@ class ObjectFile:
             end = self.size - len(self._tail)
             self._tail = self._fetch(ByteRange(max(0, self.size - length), end)) + self._tail
         else:
-            self._tail = self._last(length)
+            self._tail = self._fetch_last(length)
 
-    def _last(self, length: int) -> bytes:
+    def _fetch_last(self, length: int) -> bytes:
         if self._bucket.supports_suffix_ranges:
             return self._fetch(ByteRange(-length))
         while True:

@@ -117,7 +117,7 @@ class _LogReading:
         """Whether the log continues the known state, so that only newer commits have to be read."""
         if known.last is None or self._log.identity(known.version) != known.last:
             return False
-        return self._first_missing(after=known.version) is None
+        return self._find_gap(after=known.version) is None
 
     def read_new_commits(self, known: DeltaMemory) -> DeltaMemory:
         """The state after the commits since the known version."""
@@ -136,7 +136,7 @@ class _LogReading:
     def read_all(self, known: DeltaMemory | None, max_commits: int) -> DeltaMemory:
         """The state after the whole log."""
         base, modified, state = self._load_base()
-        commits = self._to_read(base, max_commits)
+        commits = self._commits_to_read(base, max_commits)
         first = min((commit.version for commit in commits), default=base + 1)
         version, modified = self._replay(state, commits, base=base, modified=modified)
         if version < 0:
@@ -156,7 +156,7 @@ class _LogReading:
             damaged=self._damaged,
         )
 
-    def _first_missing(self, after: int) -> int | None:
+    def _find_gap(self, after: int) -> int | None:
         """The first missing version after `after`."""
         try:
             self._commits_after(after)
@@ -171,7 +171,7 @@ class _LogReading:
         while version <= self._latest:
             compacted = None
             if version not in self._log.commits or version < prefer_compacted_until:
-                compacted = self._compacted_over(version)
+                compacted = self._find_compacted(version)
             if compacted is None and version not in self._log.commits:
                 raise _MissingVersion(version)
             steps.append(compacted or self._commit(version))
@@ -182,7 +182,7 @@ class _LogReading:
         entry = self._log.commits[version]
         return _Commit(version, log_path(entry.name), entry.modified)
 
-    def _compacted_over(self, version: int) -> _Commit | None:
+    def _find_compacted(self, version: int) -> _Commit | None:
         # A compacted file may begin earlier, because it contains the last state of its files.
         candidates = [
             compacted
@@ -197,7 +197,7 @@ class _LogReading:
     def _load_base(self) -> tuple[int, int, DeltaState]:
         """Version, time and state of the newest readable checkpoint, or of an empty table."""
         for checkpoint in self._log.checkpoints:
-            missing = self._first_missing(after=checkpoint.version)
+            missing = self._find_gap(after=checkpoint.version)
             if missing is not None:
                 raise CorruptDeltaLog(f"commit {missing} is missing, but there are later ones")
             state = DeltaState(self._folder)
@@ -207,7 +207,7 @@ class _LogReading:
                 self._damaged[checkpoint.version] = str(problem)
                 continue
             return checkpoint.version, checkpoint.modified, state
-        missing = self._first_missing(after=-1)
+        missing = self._find_gap(after=-1)
         if missing is None:
             return -1, 0, DeltaState(self._folder)
         if self._damaged:
@@ -217,7 +217,7 @@ class _LogReading:
             raise CorruptDeltaLog("its first commit is missing, and there is no checkpoint")
         raise CorruptDeltaLog(f"commit {missing} is missing, but there are later ones")
 
-    def _to_read(self, base: int, max_commits: int) -> list[_Commit]:
+    def _commits_to_read(self, base: int, max_commits: int) -> list[_Commit]:
         """The commits since `base`, and the last `max_commits` commits for the schema history."""
         history = sorted(self._log.commits)[-max_commits:] if max_commits > 0 else []
         commits = [self._commit(version) for version in history if version <= base]

@@ -156,7 +156,7 @@ class DeltaFile(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return file_key(self.path, self.vector)
 
 
-def _added(add: Add) -> int:
+def _time_added(add: Add) -> int:
     """The time at which the rows of a file were added; 0 if the file was rewritten since."""
     time = add.modification_time
     is_rewritten = add.data_change is False or add.deletion_vector is not None
@@ -377,7 +377,7 @@ class DeltaState:
                 partition=self.partitions.setdefault(partition, len(self.partitions)),
                 deletes=None if vector is None else vector_location(vector, self._resolve),
                 vector=vector_id(vector),
-                added=_added(add),
+                added=_time_added(add),
             )
         )
 

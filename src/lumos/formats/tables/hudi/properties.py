@@ -19,7 +19,10 @@ _TIMELINE: Final = "timeline"
 # The folders of instants, unless the properties name another one.
 DEFAULT_TIMELINES: Final = (META_FOLDER, f"{META_FOLDER}/{_TIMELINE}")
 # The backup remains if a writer stopped while it changed the file.
-_FILE_NAMES: Final = ("hoodie.properties", "hoodie.properties.backup")
+PROPERTY_FILES: Final = (
+    f"{META_FOLDER}/hoodie.properties",
+    f"{META_FOLDER}/hoodie.properties.backup",
+)
 _ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _LETTERS: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _SEPARATOR: Final = re.compile(r"(?<!\\)(?:\\\\)*[=:\s]")
@@ -154,11 +157,6 @@ class HudiProperties:
             reason = f"{key} in hoodie.properties is not a number: {text[:40]!r}"
             raise UnreadableFile("broken_table", reason)
         return int(text)
-
-
-def property_files() -> tuple[str, ...]:
-    """The paths of the properties file and of its backup."""
-    return tuple(f"{META_FOLDER}/{name}" for name in _FILE_NAMES)
 
 
 def java_properties(text: str) -> dict[str, str]:

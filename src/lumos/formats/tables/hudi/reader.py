@@ -17,10 +17,10 @@ from lumos.formats.interface import Remark, UnreadableFile
 from lumos.formats.tables.hudi.properties import (
     DEFAULT_TIMELINES,
     META_FOLDER,
+    PROPERTY_FILES,
     HudiProperties,
     hudi_schema,
     is_record,
-    property_files,
 )
 from lumos.formats.tables.hudi.timeline import (
     HudiCommit,
@@ -259,7 +259,7 @@ def _metadata_files(folder: TableFolder) -> list[FileEntry]:
 
 def read_properties(folder: TableFolder) -> HudiProperties:
     """The properties of the table in a folder; raises UnreadableFile."""
-    for path in property_files():
+    for path in PROPERTY_FILES:
         try:
             data = folder.read(path)
         except FileNotFoundError:

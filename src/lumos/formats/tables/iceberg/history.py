@@ -31,9 +31,9 @@ _MAX_BYTES = 64 * 1024 * 1024
 
 
 class EarlierMetadata(msgspec.Struct, frozen=True, array_like=True):
-    """The schema of an earlier metadata file: its id, its JSON if it has no id, or None.
+    """The schema of an earlier metadata file: its id, or its JSON if it has no id.
 
-    None means that the file is unreadable.
+    The schema is None if the file is unreadable.
     """
 
     schema: int | str | None
