@@ -15,6 +15,7 @@ import typer.main
 from lumos import Lumos
 from lumos.cli.main import app
 from lumos.model.json_codec import to_json
+from lumos.site import write_site
 
 CONFIG = """
 sources:
@@ -72,6 +73,7 @@ def people(words: str, desk: str, *names: str) -> list[Pair]:
 # The working folder is the one of `folder`; every pair begins with it as it was.
 PAIRS = [
     Pair("ingest", lambda lumos: lumos.ingest()),
+    Pair("site public", lambda lumos: write_site(lumos, "public")),
     Pair("discover lake", lambda lumos: lumos.discover("lake")),
     Pair("overview", lambda lumos: lumos.overview()),
     Pair("list", lambda lumos: lumos.list()),

@@ -23,8 +23,11 @@ from lumos.server import page
 from lumos.server.routes import ROUTES
 from lumos.site.folder import SiteFolder
 from lumos.site.search_index import ROWS_PER_FILE, SearchIndex
+from lumos.store.errors import UnknownDataset
 from lumos.version import __version__
 
+# The build of the page that reads files.
+_PAGE: Final = "site"
 _DATASETS_PER_FILE: Final = 40
 _EDGES_PER_FILE: Final = 400
 _MAX_EVENTS: Final = 300
@@ -63,8 +66,8 @@ def write_site(
 
     The folder is created, or contains an earlier site, which is replaced.
     """
-    at = now or datetime.now(UTC)
-    if not page.is_built():
+    at = (now or datetime.now(UTC)).replace(microsecond=0)
+    if not (page.FOLDER / _PAGE / "index.html").is_file():
         raise page.PageNotBuilt
     if snapshot is None:
         return _Writer(lumos, SiteFolder(Path(folder)), at, progress).write(str(folder))
@@ -161,7 +164,11 @@ class _Writer:
             self._progress("Writing datasets", share=number / count)
             records: dict[str, Any] = {}
             for urn in members:
-                shown = self._lumos.show(urn)
+                try:
+                    shown = self._lumos.show(urn)
+                except UnknownDataset:
+                    # An event of a dataset that the store no longer has.
+                    continue
                 record: dict[str, Any] = {"show": shown}
                 if urn in live:
                     index.add(shown.dataset)
@@ -291,7 +298,7 @@ class _Writer:
 
     def _write_page(self, data: str) -> None:
         """Write the built page, with the place of the data and the time of the site."""
-        root = page.FOLDER / "site"
+        root = page.FOLDER / _PAGE
         for file in sorted(root.rglob("*")):
             if file.is_file() and file.name != "index.html":
                 self._folder.write(file.relative_to(root).as_posix(), file.read_bytes())

@@ -205,6 +205,11 @@ function CostPanel() {
   );
 }
 
+/** The address of a source without the type that its id begins with. */
+function addressOf(source: string): string {
+  return source.replace(/^[\w-]+:(?=\/|[\w+-]+:\/\/)/, "");
+}
+
 function Sources({ sources }: { sources: Schemas["SourceOverview"][] }) {
   return (
     <div className="scroll" tabIndex={0}>
@@ -213,7 +218,7 @@ function Sources({ sources }: { sources: Schemas["SourceOverview"][] }) {
         <tbody>
           {sources.map((each) => (
             <tr key={each.source}>
-              <td className="wrap"><bdi>{each.source}</bdi></td>
+              <td className="wrap" title={each.source}><bdi>{addressOf(each.source)}</bdi></td>
               <td className="num">{formatNumber(each.datasets)}</td>
               <td className="small"><When at={each.last_scan} /></td>
             </tr>

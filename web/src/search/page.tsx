@@ -65,7 +65,7 @@ export function SearchPage() {
   return (
     <div className="page">
       <header className="row spread wrap">
-        <h1>{text === "" ? "All datasets" : <>Results for <bdi>“{text}”</bdi></>}</h1>
+        <h1>{text === "" ? (FACETS.some(([facet]) => search[facet] !== undefined) ? "Datasets" : "All datasets") : <>Results for <bdi>“{text}”</bdi></>}</h1>
         <span className="row">
           <span className="small muted" aria-live="polite">
             {query.data === undefined ? "" : `${formatNumber(total)}${hasMore ? "+" : ""} ${total === 1 ? "dataset" : "datasets"}`}
