@@ -81,6 +81,37 @@ def test_events_without_their_library_are_told(
     assert queue.text == "'sqs_queue' is for sources of the type s3."
 
 
+def test_events_of_azure_and_google_cloud_need_a_queue(
+    load_text: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plugins, "names", lambda _group: {"local", "azure", "gcs", "hdfs", "s3"})
+    settings = load_text(
+        "change_detection:\n"
+        "  sources:\n"
+        "    - {type: azure, container: c, watch_mode: events}\n"
+        "    - {type: gcs, bucket: b, watch_mode: events, pubsub_subscription: s}\n"
+        "    - {type: hdfs, path: /lake, watch_mode: hybrid, storage_queue: q}\n"
+        "    - {type: s3, bucket: b, watch_mode: events, event_webhook: '127.0.0.1:8870'}\n"
+    )
+    azure, hdfs = check(settings, {})
+    assert azure.text == "Events need 'storage_queue'; without it the source is polled."
+    assert hdfs.text == "'storage_queue' is for sources of the type azure."
+
+
+def test_events_that_cannot_be_sent_without_a_library_are_told(
+    load_text: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = load_text(
+        "notifications: {subscribers: {s: {type: redis, url: 'redis://h'}, "
+        "w: {type: webhook, url: 'https://h', secret: 0123456789abcdef}}}"
+    )
+    assert check(settings, {}) == ()
+    monkeypatch.setattr("lumos.config.check.find_spec", lambda _name: None)
+    (note,) = check(settings, {})
+    assert note.key == "notifications.subscribers.s"
+    assert "pip install 'lumos[redis]'" in note.text
+
+
 def test_messages_that_cannot_be_sent_without_a_library_are_told(
     load_text: Load, monkeypatch: pytest.MonkeyPatch
 ) -> None:

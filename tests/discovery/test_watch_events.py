@@ -160,3 +160,54 @@ def test_the_changes_of_a_bucket_are_recorded_once_through_its_queue(
     # Only the message that nobody can parse is left, on its way to the dead letters.
     assert sum(map(int, attributes.values())) <= 1
     assert watch.report.looks == 1
+
+
+def _add_slowly(folder: Path, files: dict[str, bytes]) -> None:
+    """Write new files one by one, data before logs, so slowly that each is a batch of its own."""
+    is_log = ("_delta_log", ".hoodie")
+    new = {name: data for name, data in files.items() if not (folder / name).exists()}
+    for name in sorted(new, key=lambda name: (name.startswith(is_log), name)):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(new[name])
+        time.sleep(0 if name.startswith(is_log) else 0.4)
+
+
+def _files_below(folder: Path) -> dict[str, bytes]:
+    found = (each for each in folder.rglob("*") if each.is_file())
+    return {str(each.relative_to(folder)): each.read_bytes() for each in found}
+
+
+def test_a_commit_of_a_table_is_one_event_however_many_files_it_writes(
+    lake: Path, tmp_path: Path
+) -> None:
+    from formats.tables.hudi_tables import HudiTable
+    from formats.tables.iceberg_tables import catalog_at
+
+    rows = pa.table({"id": list(range(8)), "part": [f"p{number}" for number in range(8)]})
+    delta = tmp_path / "delta"
+    write_deltalake(str(delta), rows, partition_by=["part"])
+    _add_slowly(lake / "sales", _files_below(delta))
+    hudi = HudiTable()
+    hudi.write({"g1": 1})
+    _add_slowly(lake / "trips", hudi.files)
+    catalog = catalog_at(lake)
+    iceberg = catalog.create_table("n.visits", rows.schema)
+    with iceberg.update_spec() as spec:
+        spec.add_identity("part")
+    iceberg.append(rows)
+    with Watch({"type": "file", "path": str(lake), "watch_mode": "events"}) as watch:
+        watch.expect("users CREATED", "sales CREATED", "trips CREATED", "visits CREATED")
+        write_deltalake(str(delta), rows, mode="append", partition_by=["part"])
+        _add_slowly(lake / "sales", _files_below(delta))
+        watch.expect("sales MODIFIED")
+        hudi.write({f"h{number}": 1 for number in range(6)})
+        _add_slowly(lake / "trips", hudi.files)
+        watch.expect("trips MODIFIED")
+        iceberg.append(rows)
+        watch.expect("visits MODIFIED")
+        # Events that follow the commit, such as those of its last files, add nothing.
+        settled = watch.status.counts.batches
+        (lake / "users" / "_done").write_text("")
+        write_parquet(lake / "orders/part-0.parquet", id=pa.int64())
+        watch.expect("orders CREATED")
+        assert watch.status.counts.batches > settled

@@ -35,6 +35,7 @@ def test_the_founding_example_is_a_chain_of_four(workplace: Path) -> None:
         ("cost-record", "cost-record", {}),
         ("cost-record:2024-01", "cost-record", {"period": "2024-01"}),
         ("version:scan", "version", {"mode": "scan"}),
+        ("watch", "watch", {}),
     ],
 )
 def test_one_step_is_a_job_of_its_kind(step: str, kind: str, arguments: dict[str, Any]) -> None:
@@ -64,6 +65,8 @@ def test_one_step_is_a_job_of_its_kind(step: str, kind: str, arguments: dict[str
         (CHAIN, {"steps": [{"kind": "version", "x": 1}]}, "unknown field `x`"),
         (CHAIN, {"steps": [{"kind": "version"}], "x": 1}, "no other arguments"),
         (CHAIN, {"steps": "version"}, "steps of a chain"),
+        (CHAIN, {"steps": [{"kind": "watch"}]}, "A watcher has no end"),
+        ("watch", {"sources": []}, "unknown field `sources`"),
     ],
 )
 def test_bad_arguments_are_rejected(kind: str, arguments: dict[str, Any], words: str) -> None:
@@ -72,7 +75,19 @@ def test_bad_arguments_are_rejected(kind: str, arguments: dict[str, Any], words:
 
 
 @pytest.mark.parametrize(
-    "step", ["", ":", "chain", "profile", "profile:", "export:", "lineage", "usage", "version:x"]
+    "step",
+    [
+        "",
+        ":",
+        "chain",
+        "profile",
+        "profile:",
+        "export:",
+        "lineage",
+        "usage",
+        "version:x",
+        "watch:lake",
+    ],
 )
 def test_bad_steps_are_rejected(step: str) -> None:
     with pytest.raises(MisuseError):

@@ -237,3 +237,40 @@ def test_the_back_off_grows_has_full_jitter_and_a_limit() -> None:
     assert retry_delay(settings, 3, 0.0) == timedelta()
     assert retry_delay(settings, 3, 0.5).total_seconds() == 20
     assert retry_delay(settings, 100, 1.0).total_seconds() == 100
+
+
+def test_a_watcher_runs_beside_other_jobs_until_the_worker_is_stopped(
+    registry: JobRegistry,
+) -> None:
+    watcher = registry.submit(request(kind="watch", max_attempts=100))[0].id
+    ids = [registry.submit(request())[0].id for _ in range(3)]
+    stop = threading.Event()
+    ran: list[int] = []
+
+    def play(job: JobRecord) -> Sequence[AnyJobEvent]:
+        ran.append(job.id)
+        # A watcher has no end of its own.
+        return [] if job.kind == "watch" else [SUCCESS]
+
+    def stop_after_all(_job: JobRecord, _outcome: str) -> None:
+        if sorted(ran) == sorted([watcher, *ids]):
+            stop.set()
+
+    runners: list[ScriptedRunner] = []
+    started = worker(
+        registry, play, runners=runners, watches=True, on_outcome=stop_after_all, concurrency=1
+    )
+    threading.Timer(60, stop.set).start()
+    started.run(stop)
+    assert started.outcomes == {"succeeded": 3, "released": 1}
+    job = job_after(registry, watcher)
+    assert (job.state, job.attempts) == ("queued", 0)
+
+
+def test_a_worker_that_does_not_watch_leaves_watchers_to_others(registry: JobRegistry) -> None:
+    registry.submit(request(kind="watch"))
+    registry.submit(request())
+    ran = worker(registry, lambda _job: SUCCESS)
+    ran.run_once()
+    assert ran.outcomes == {"succeeded": 1}
+    assert registry.counts() == {"succeeded": 1, "queued": 1}

@@ -76,18 +76,21 @@ def remind(
 
 @app.command(
     name="test",
-    epilog="Examples:\n\nlumos notify test team-chat\n\nlumos notify test mailbox --owner ann",
+    epilog="Examples:\n\nlumos notify test team-chat\n\nlumos notify test mailbox --owner ann"
+    "\n\nlumos notify test subscriber:orders-service",
 )
 @with_options
 def try_channel(
     options: ConfigOptions,
-    channel: Annotated[str, typer.Argument(metavar="CHANNEL", help="A configured channel.")],
+    channel: Annotated[
+        str, typer.Argument(metavar="CHANNEL", help="A configured channel, or subscriber:NAME.")
+    ],
     owner: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="The recipient, if the address depends on an owner."),
     ] = None,
 ) -> None:
-    """Send a test message to a channel."""
+    """Send a test message to a channel or subscriber."""
     _print_and_exit(options, options.lumos.notifications.test(channel, owner=owner))
 
 

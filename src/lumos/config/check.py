@@ -27,14 +27,12 @@ _LIBRARIES: Final = {
     "openmetadata": ("httpx", "openmetadata"),
 }
 # The library that receives the events of a source, by source type, and the extra that installs it.
-_EVENT_LIBRARIES: Final[dict[str, tuple[str, str]]] = {
-    "azure": ("obstore", "azure"),
-    "gcs": ("obstore", "gcs"),
-    "hdfs": ("obstore", ""),
+_EVENT_LIBRARIES: Final = {
     "file": ("watchfiles", "watch"),
     "s3": ("botocore", "s3"),
     "postgres": ("psycopg", "postgres"),
 }
+_NO_EVENT_LIBRARY: Final = ("azure", "gcs", "hdfs")
 # Where events of a source come from, and the types of source that cannot do without it.
 _EVENT_KEYS: Final = {
     "sqs_queue": "s3",
@@ -185,13 +183,14 @@ def _watching(settings: Settings) -> Iterator[Note]:
 def _events(settings: Settings, key: str, watched: WatchedSource) -> Iterator[Note]:
     source = watched.source
     library, extra = _EVENT_LIBRARIES.get(source.type, (None, ""))
-    if library is None:
+    needs_none = source.type in _NO_EVENT_LIBRARY or watched.event_webhook is not None
+    if library is None and not needs_none:
         text = (
             f"There are no events of '{source.type}' sources; it is polled every "
             f"{watched.polling_interval} s."
         )
         yield _note(settings, "warning", key, text)
-    elif find_spec(library) is None:
+    elif library is not None and not needs_none and find_spec(library) is None:
         text = f"Events need {library}: pip install 'lumos[{extra}]'. Until then it is polled."
         yield _note(settings, "warning", key, text)
     for name, type in _EVENT_KEYS.items():

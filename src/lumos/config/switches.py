@@ -24,7 +24,7 @@ class Switch(NamedTuple):
 
 
 SWITCHES: Final[Mapping[str, Switch]] = {
-    "auto_detection": Switch("Watching sources", ("watch",), ("watch",)),
+    "auto_detection": Switch("Watching sources", ("watch",), ("watch",), ("watch",)),
     "schema_tracking": Switch(
         "Schema tracking",
         (

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from lumos.catalogs.migration.service import Migrations
     from lumos.cost.service import Costs
     from lumos.discovery.reports import IngestReport
+    from lumos.discovery.watcher import WatchReport
     from lumos.lineage.service import LineageService
     from lumos.notifications.service import NotificationService
     from lumos.profiles.service import Profiles
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from lumos.usage.service import UsageService
 
 CHAIN: Final = "chain"
+# Jobs of this kind run until they are stopped, so workers run them beside all others.
+WATCH: Final = "watch"
 MAX_STEPS: Final = 50
 _MAX_ARGUMENT_BYTES: Final = 64 * 1024
 _MAX_RESULT_BYTES: Final = 256 * 1024
@@ -48,6 +51,7 @@ class JobVerbs(Protocol):
         profile: bool = False,
         progress: Progress = ...,
     ) -> "IngestReport": ...
+    def watch(self, *, begun: Callable[[str, float], None] = ...) -> "WatchReport": ...
     def with_sources(self, config: str | Path) -> Self: ...
     @property
     def settings(self) -> Settings: ...
@@ -343,6 +347,24 @@ class RemindArguments(JobArguments, frozen=True, kw_only=True):
         return lumos.notifications.remind(self.name)
 
 
+class WatchArguments(JobArguments, frozen=True, kw_only=True):
+    """`lumos watch`: watch the sources of the configuration until the job is stopped."""
+
+    @classmethod
+    def of_step(cls, text: str) -> "WatchArguments":
+        if text:
+            raise MisuseError(
+                "The step 'watch' takes no value: it watches the sources of change_detection."
+            )
+        return cls()
+
+    def key(self, settings: Settings) -> str | None:  # noqa: ARG002
+        return WATCH
+
+    def run(self, lumos: JobVerbs, progress: Progress) -> object:
+        return lumos.watch(begun=lambda source, _interval: progress(f"watching {source}"))
+
+
 KINDS: Final[Mapping[str, type[JobArguments]]] = {
     "ingest": IngestArguments,
     "profile": ProfileArguments,
@@ -354,6 +376,7 @@ KINDS: Final[Mapping[str, type[JobArguments]]] = {
     "version": VersionArguments,
     "release-refresh": ReleaseRefreshArguments,
     "remind": RemindArguments,
+    WATCH: WatchArguments,
 }
 
 
@@ -397,6 +420,8 @@ def plan_job(kind: str, arguments: Mapping[str, Any]) -> JobPlan:
         raise MisuseError(f"The steps of a chain are wrong: {problem}.") from None
     if not 1 <= len(steps) <= MAX_STEPS or set(arguments) != {"steps"}:
         raise MisuseError(f"A chain has 1 to {MAX_STEPS} 'steps' and no other arguments.")
+    if any(step.kind == WATCH for step in steps):
+        raise MisuseError("A watcher has no end, so it cannot be a step of a chain.")
     checked_steps = tuple(_check(step.kind, step.arguments) for step in steps)
     stored = [
         {"kind": step.kind, "arguments": to_plain(each)}

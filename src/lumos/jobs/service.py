@@ -13,7 +13,7 @@ from lumos.config.jobs import JobSettings
 from lumos.config.switches import FeatureDisabled
 from lumos.errors import MisuseError, UnknownName
 from lumos.jobs.configured_schedules import update_configured
-from lumos.jobs.kinds import CHAIN, KINDS, JobPlan, plan_job, plan_steps
+from lumos.jobs.kinds import CHAIN, KINDS, WATCH, JobPlan, plan_job, plan_steps
 from lumos.jobs.reports import JobListReport, JobReport, JobSummary, WorkerReport
 from lumos.jobs.runner import JobRunner
 from lumos.jobs.schedule_runs import fire_due
@@ -123,6 +123,8 @@ class Jobs:
         settings = self._settings.jobs
         attempts = settings.max_attempts if max_attempts is None else max_attempts
         limit = settings.time_limit if time_limit is None else time_limit
+        if WATCH in plan.kinds:
+            limit = time_limit
         _check_range("priority", priority, -MAX_PRIORITY, MAX_PRIORITY)
         _check_range("number of attempts", attempts, 1, _MAX_ATTEMPTS)
         if limit is not None:
@@ -245,6 +247,7 @@ class Jobs:
         registry = create_when_reachable(self._make_store).jobs
         worker = self.worker(
             concurrency=concurrency,
+            watches=not once,
             abort=abort,
             on_outcome=lambda job, outcome: on_outcome(
                 JobSummary.of(registry.job(job.id) or job), outcome
@@ -269,23 +272,45 @@ class Jobs:
         self,
         *,
         concurrency: int = 1,
+        watches: bool = False,
         abort: threading.Event | None = None,
         on_progress: Callable[[JobRecord, JobProgress], None] = lambda _job, _progress: None,
         on_outcome: Callable[[JobRecord, JobOutcome], None] = lambda _job, _outcome: None,
     ) -> JobWorker:
         """A worker for the threads of another program, such as a server.
 
-        It runs reminders on the schedules of the configuration.
+        It runs reminders on the schedules of the configuration. With `watches`, it also watches
+        sources if change_detection.enabled is true.
         """
         registry = self._make_store().jobs
         update_configured(registry, self._settings)
+        watches = watches and self._watches_sources
+        if watches:
+            self._request_watcher(registry)
         return self._worker(
             registry,
             concurrency=concurrency,
+            watches=watches,
             abort=abort,
             on_progress=on_progress,
             on_outcome=on_outcome,
         )
+
+    @property
+    def _watches_sources(self) -> bool:
+        is_on = self._settings.switches.is_on("auto_detection")
+        return is_on and self._settings.change_detection.enabled is True
+
+    def _request_watcher(self, registry: JobRegistry) -> None:
+        """Put a watcher into the queue, unless there is one; workers share it."""
+        last = next(iter(registry.list(states=(), kind=WATCH, before=None, limit=1)), None)
+        if last is None or last.state in FINISHED_STATES:
+            # The key is the same for workers that are started at the same time.
+            key = f"{WATCH} after {0 if last is None else last.id}"
+            request = self.request(
+                plan_job(WATCH, {}), max_attempts=_MAX_ATTEMPTS, idempotency_key=key
+            )
+            self._submit(request)
 
     def _worker(self, registry: JobRegistry, **options: Any) -> JobWorker:
         return JobWorker(

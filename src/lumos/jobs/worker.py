@@ -11,7 +11,7 @@ import socket
 import threading
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from time import monotonic, sleep
@@ -19,6 +19,7 @@ from typing import Any, Final, Literal
 
 from lumos.config.jobs import JobSettings
 from lumos.errors import LumosError
+from lumos.jobs.kinds import WATCH
 from lumos.jobs.runner import (
     AnyJobEvent,
     FailureEvent,
@@ -62,7 +63,8 @@ class JobWorker:
 
     `on_sweep` is called every few seconds while the worker runs.
 
-    When `abort` is set, running jobs are stopped and given back to the registry.
+    When `abort` is set, running jobs are stopped and given back to the registry. With `watches`,
+    the worker also runs a watcher of sources, beside the other jobs and until it is stopped itself.
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class JobWorker:
         fire: Callable[[], int],
         on_sweep: Callable[[], None] = lambda: None,
         concurrency: int = 1,
+        watches: bool = False,
         abort: threading.Event | None = None,
         on_progress: Callable[[JobRecord, JobProgress], None] = lambda _job, _progress: None,
         on_outcome: Callable[[JobRecord, JobOutcome], None] = lambda _job, _outcome: None,
@@ -89,6 +92,7 @@ class JobWorker:
         self._fire = fire
         self._on_sweep = on_sweep
         self._concurrency = concurrency
+        self._watches = watches
         self._on_progress = on_progress
         self._on_outcome = on_outcome
         self._lease = timedelta(seconds=settings.lease_seconds)
@@ -101,7 +105,10 @@ class JobWorker:
         keeper = threading.Thread(target=self._keep, args=(ended,), name="lumos-job-keeper")
         keeper.start()
         try:
-            self._run_slots(lambda runner: self._work(runner, stop))
+            slots = [lambda runner: self._work(runner, stop)] * self._concurrency
+            if self._watches:
+                slots.append(lambda runner: self._work(runner, stop, is_watcher=True))
+            self._run_slots(slots)
         finally:
             ended.set()
             keeper.join()
@@ -110,7 +117,7 @@ class JobWorker:
         """Run all jobs that are ready, and return when there are none left or `stop` is set."""
         self.refill_queue()
         ended = stop or threading.Event()
-        self._run_slots(lambda runner: self._drain(runner, ended))
+        self._run_slots([lambda runner: self._drain(runner, ended)] * self._concurrency)
 
     def run_job(self, id: int) -> bool:
         """Run one job here; False if it is not ready or another worker runs it."""
@@ -133,10 +140,10 @@ class JobWorker:
             _log.warning("Took %d jobs back from workers that vanished.", recovered)
             self._transport.announce(recovered)
 
-    def _run_slots(self, work: Callable[[JobRunner], None]) -> None:
+    def _run_slots(self, slots: Sequence[Callable[[JobRunner], None]]) -> None:
         problems: list[BaseException] = []
 
-        def run_slot() -> None:
+        def run_slot(work: Callable[[JobRunner], None]) -> None:
             runner = self._make_runner()
             try:
                 work(runner)
@@ -147,8 +154,8 @@ class JobWorker:
                 runner.close()
 
         threads = [
-            threading.Thread(target=run_slot, name=f"lumos-job-{number}")
-            for number in range(self._concurrency)
+            threading.Thread(target=run_slot, args=(work,), name=f"lumos-job-{number}")
+            for number, work in enumerate(slots)
         ]
         for thread in threads:
             thread.start()
@@ -159,18 +166,27 @@ class JobWorker:
 
     def _drain(self, runner: JobRunner, stop: threading.Event) -> None:
         while not (stop.is_set() or self._abort.is_set()):
-            job = self._registry.claim(self.name, lease=self._lease)
+            job = self._claim()
             if job is None:
                 return
             self._run(job, runner, JobMessage())
 
-    def _work(self, runner: JobRunner, stop: threading.Event) -> None:
+    def _claim(self, *, is_watcher: bool = False) -> JobRecord | None:
+        """Lease a job: a watcher, or one that comes to an end."""
+        return self._registry.claim(
+            self.name,
+            lease=self._lease,
+            kind=WATCH if is_watcher else None,
+            except_kind=None if is_watcher else WATCH,
+        )
+
+    def _work(self, runner: JobRunner, stop: threading.Event, *, is_watcher: bool = False) -> None:
         message: JobMessage = JobMessage()
         while not stop.is_set():
             try:
                 # Before the registry is read, so that no message in between is missed.
                 self._transport.subscribe()
-                job = self._registry.claim(self.name, lease=self._lease)
+                job = self._claim(is_watcher=is_watcher)
                 if job is None:
                     message.settle()
                     # Looks into the registry in any case: messages may get lost.
@@ -180,7 +196,7 @@ class JobWorker:
                 _log.warning("Jobs wait for the store: %s", problem)
                 stop.wait(self._settings.poll_seconds)
                 continue
-            self._run(job, runner, message)
+            self._run(job, runner, message, stop if is_watcher else None)
             message.settle()
             message = JobMessage()
 
@@ -215,8 +231,15 @@ class JobWorker:
         self._registry.prune(age)
         self._registry.schedules.prune(self._registry.now() - age)
 
-    def _run(self, job: JobRecord, runner: JobRunner, message: JobMessage) -> None:
-        attempt = _Attempt(self, job, runner, message)
+    def _run(
+        self,
+        job: JobRecord,
+        runner: JobRunner,
+        message: JobMessage,
+        stop: threading.Event | None = None,
+    ) -> None:
+        """Run a job to its end, or until `stop` is set."""
+        attempt = _Attempt(self, job, runner, message, stop or self._abort)
         facts: dict[str, AttributeValue] = {
             "lumos.job.id": job.id,
             "lumos.job.kind": job.kind,
@@ -236,12 +259,18 @@ class _Attempt:
     """One attempt at a job, from its claim to its end."""
 
     def __init__(
-        self, worker: JobWorker, job: JobRecord, runner: JobRunner, message: JobMessage
+        self,
+        worker: JobWorker,
+        job: JobRecord,
+        runner: JobRunner,
+        message: JobMessage,
+        stop: threading.Event,
     ) -> None:
         self._worker = worker
         self._job = job
         self._runner = runner
         self._message = message
+        self._stop = stop
         self._settings = worker._settings
         self._registry = worker._registry
         self._heartbeat_seconds = min(_MAX_HEARTBEAT_SECONDS, self._settings.lease_seconds / 4)
@@ -273,7 +302,7 @@ class _Attempt:
                 outcome = self._handle(event)
                 if outcome is not None:
                     return outcome
-            if self._worker._abort.is_set():
+            if self._stop.is_set() or self._worker._abort.is_set():
                 self._runner.stop()
                 self._record(self._registry.release)
                 return "released"

@@ -176,10 +176,19 @@ class JobRegistry:
 
     # Work.
 
-    def claim(self, worker: str, *, lease: timedelta, id: int | None = None) -> JobRecord | None:
+    def claim(
+        self,
+        worker: str,
+        *,
+        lease: timedelta,
+        id: int | None = None,
+        kind: str | None = None,
+        except_kind: str | None = None,
+    ) -> JobRecord | None:
         """Lease the ready job with the highest priority, or the job `id`, to a worker.
 
-        Jobs whose concurrency limit is reached are not ready.
+        Only jobs of a kind, or those of all others. Jobs whose concurrency limit is reached are not
+        ready.
         """
         busy: set[str] = set()
         while True:
@@ -188,6 +197,10 @@ class JobRegistry:
                 ready = [table.c.state == "queued", _is_due(now)]
                 if id is not None:
                     ready.append(table.c.id == id)
+                if kind is not None:
+                    ready.append(table.c.kind == kind)
+                if except_kind is not None:
+                    ready.append(table.c.kind != except_kind)
                 if busy:
                     key = table.c.concurrency_key
                     ready.append(or_(key.is_(None), key.not_in(busy)))
