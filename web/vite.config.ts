@@ -38,11 +38,11 @@ export default defineConfig(({ mode }) => ({
     emptyOutDir: true,
     // A data URL would need an exception in the content security policy.
     assetsInlineLimit: 0,
-    modulePreload: { polyfill: false },
+    modulePreload: mode === "site" ? false : { polyfill: false },
     reportCompressedSize: false,
     // ELK, which runs in a worker, is larger.
     chunkSizeWarningLimit: 1700,
-    ...(mode === "site" ? { cssCodeSplit: false, rolldownOptions: { output: { format: "iife" as const, codeSplitting: false } } } : {}),
+    ...(mode === "site" ? { cssCodeSplit: false, rolldownOptions: { checks: { emptyImportMeta: false }, output: { format: "iife" as const, codeSplitting: false } } } : {}),
   },
   // A plain script does not know its own address, but that of its document.
   experimental: mode === "site"
