@@ -133,7 +133,9 @@ class AtlasWriter:
 
     def remove_placeholders(self) -> None:
         """Delete placeholders that no lineage refers to any more."""
-        unused = [entity.guid for _, entity in self._reader.placeholders() if not entity.input_of]
+        unused = [
+            entity.guid for _, entity in self._reader.all(placeholders=True) if not entity.input_of
+        ]
         self._server.delete(unused)
         self._server.purge(unused)
 

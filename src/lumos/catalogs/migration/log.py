@@ -109,7 +109,6 @@ class MigrationLog:
         return record
 
     def save(self, record: MigrationRecord) -> None:
-        """Record the state of a migration."""
         _write(self._record, record)
 
     def reopen(self, record: MigrationRecord, store: Store) -> MigrationRecord:

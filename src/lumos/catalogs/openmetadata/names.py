@@ -61,14 +61,12 @@ _PLATFORMS: Final = {type: platform for platform, type in _SERVICE_TYPES.items()
 
 
 def dataset_type_of(platform: str) -> DatasetType:
-    """The entity type of datasets of a platform."""
     if platform in _STORAGE_PLATFORMS:
         return DATASET_TYPES["container"]
     return DATASET_TYPES["topic" if platform in _MESSAGING_PLATFORMS else "table"]
 
 
 def service_type_of(platform: str) -> str:
-    """The service type of a platform."""
     return _SERVICE_TYPES.get(platform, dataset_type_of(platform).custom)
 
 
@@ -125,13 +123,10 @@ class EntityLocation(NamedTuple):
 
     @property
     def is_shortened(self) -> bool:
-        """Whether some part was shortened."""
         return any(_SHORTENED_NAME.match(part) for part in self.parts)
 
 
 class _Origin(NamedTuple):
-    """The platform, instance and environment of a service."""
-
     platform: str
     instance: str = ""
     environment: str = DEFAULT_ENVIRONMENT
@@ -154,7 +149,6 @@ def encode_name(text: str) -> str:
 
 
 def decode_name(name: str) -> str:
-    """Decode a name."""
     return _NAMES.decode(name)
 
 
@@ -169,19 +163,12 @@ def shorten_name(name: str) -> str:
     return f"{head}~{digest}"
 
 
-def quote_part(part: str) -> str:
-    """Quote a part of a qualified name if necessary."""
-    doubled = part.replace('"', '""')
-    return f'"{doubled}"' if "." in part or '"' in part else part
-
-
 def join_fqn(*parts: str) -> str:
-    """Join parts to a qualified name."""
-    return ".".join(map(quote_part, parts))
+    doubled = (part.replace('"', '""') for part in parts)
+    return ".".join(f'"{part}"' if "." in part or '"' in part else part for part in doubled)
 
 
 def split_fqn(fqn: str) -> tuple[str, ...]:
-    """Split a qualified name into its parts."""
     parts, offset = [], 0
     while True:
         match = _PART.match(fqn, offset)
@@ -219,10 +206,12 @@ class OpenMetadataNames:
         # Configured origins take precedence, then services named by Lumos, then all others.
         for service in known:
             self._add_service(service, configured.get(service.name))
-        for origin_of in (_lumos_origin, _foreign_origin):
-            for service in known:
-                if service.name not in configured:
-                    self._add_service(service, origin_of(service))
+        others = [service for service in known if service.name not in configured]
+        for service in others:
+            self._add_service(service, _lumos_origin(service))
+        for service in others:
+            if (platform := platform_of_service(service.type)) is not None:
+                self._add_service(service, _Origin(platform, service.name))
 
     def _add_service(self, service: Service, origin: _Origin | None) -> None:
         is_new = (service.route, service.name) not in self._origins
@@ -261,7 +250,6 @@ class OpenMetadataNames:
         return Urn(_WRAPPER_PLATFORM, (f"{location.type}:{location.fqn}",))
 
     def service_type(self, location: EntityLocation) -> str:
-        """The type of the service of a location."""
         origin = self._origin(location)
         entity_type = DATASET_TYPES[location.type]
         return entity_type.custom if origin is None else service_type_of(origin.platform)
@@ -301,11 +289,6 @@ def _lumos_origin(service: Service) -> _Origin | None:
     fits = {service_type_of(origin.platform), dataset_type_of(origin.platform).custom}
     is_of_type = service.type in fits or platform_of_service(service.type) == origin.platform
     return origin if is_of_type else None
-
-
-def _foreign_origin(service: Service) -> _Origin | None:
-    platform = platform_of_service(service.type)
-    return None if platform is None else _Origin(platform, service.name)
 
 
 def _service_name(origin: _Origin) -> str:

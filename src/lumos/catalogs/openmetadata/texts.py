@@ -21,12 +21,10 @@ _LOST: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]
 
 
 def escape_html(text: str) -> str:
-    """Escape a text for the server."""
     return text.translate(_ESCAPES)
 
 
 def unescape_html(text: str) -> str:
-    """Unescape a text of the server."""
     return _REFERENCE.sub(_character, text.replace(_BETWEEN_BRACES, ""))
 
 
