@@ -1,4 +1,4 @@
-"""Three-way merge of what Lumos wrote last (base), what the catalog has now (theirs), and ours.
+"""Three-way merge of the entry last written (base), the one in the catalog (theirs) and ours.
 
 Edits of users stay, and values that Lumos no longer has are removed. Measured aspects are always
 ours. If both sides changed the same value, theirs wins and the conflict is reported.

@@ -160,7 +160,7 @@ class Graph(ABC):
 
     @abstractmethod
     def keys(self, label: str) -> Collection[str]:
-        """The keys of all nodes with a label, except mere targets of references."""
+        """The keys of all nodes with a label, except those that are only referred to."""
 
     @abstractmethod
     def read(self, nodes: Sequence[Node]) -> dict[Node, Fragment]:

@@ -326,7 +326,7 @@ def _lineage(entity: AtlasEntity) -> tuple[Any, Any]:
 
 
 def _is_same(before: AtlasEntity, after: AtlasEntity, *, alone: bool = False) -> bool:
-    """Whether nothing has to be written; `alone` ignores what bulk writes do not update."""
+    """Whether nothing has to be written; with `alone`, nothing in a bulk write."""
     is_same = before.deleted == after.deleted and all(
         _is_equal(before.attributes.get(key), value) for key, value in after.attributes.items()
     )

@@ -26,7 +26,7 @@ from lumos.model.lineage import ColumnMapping, LineageType
 UPSTREAM: Final = "upstreamLineage"
 # The property of an edge with the URN of its dataset in Lumos, since DataHub's URN is ambiguous.
 _URN_PROPERTY: Final = "lumos.urn"
-# An aspect whose text has none of these has no edge with an explicit URN or instance (`%40`).
+# Texts that occur in every aspect with an explicit URN or instance (`%40`).
 URN_MARKERS: Final = (_URN_PROPERTY.encode(), b"%40")
 _TO_DATAHUB: Final[dict[LineageType, str]] = {
     "TRANSFORMED": "TRANSFORMED",

@@ -68,7 +68,7 @@ def entity_urn(type: str, name: str) -> str:
 
 
 def entity_name(type: str, urn: str) -> str | None:
-    """The name in such a URN, or None for a URN of another type."""
+    """The name in the URN of a tag, a term or a user; None for a URN of another type."""
     prefix = f"urn:li:{type}:"
     return _NAMES.decode(urn[len(prefix) :]) if urn.startswith(prefix) and urn != prefix else None
 

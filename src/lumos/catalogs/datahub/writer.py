@@ -46,7 +46,7 @@ class Change(NamedTuple):
 
 
 class WriteJob(NamedTuple):
-    """The changes for one subject; if one of them is rejected, the subject is rejected."""
+    """The changes for one dataset or item, the `subject`, which is written whole or rejected."""
 
     subject: Any
     changes: Sequence[Change]

@@ -64,7 +64,7 @@ class MigrationRecord(msgspec.Struct, frozen=True, kw_only=True):
     mapping: Mapping
     needs: tuple[UnmappedName, ...]
     remarks: tuple[str, ...]
-    # Files of earlier migrations; one of them may be the last that changed anything.
+    # Files of earlier migrations. If the last one changed nothing, a rollback needs one of these.
     earlier: tuple[str, ...] = ()
     skipped: tuple[RefusedReport, ...] = ()
     imported: ImportReport | None = None

@@ -11,8 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from lumos.catalogs.openmetadata.labels import read_labels
-from lumos.catalogs.openmetadata.names import decode_name, encode_name, shorten_name
-from lumos.catalogs.openmetadata.texts import without_nul
+from lumos.catalogs.openmetadata.names import decode_name, encode_name, shorten_name, without_nul
 from lumos.errors import LumosError
 from lumos.model.conversions.sql_types import Dialect, type_from_sql
 from lumos.model.schema import Field, NestedField, Schema

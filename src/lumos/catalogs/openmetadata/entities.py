@@ -53,11 +53,11 @@ from lumos.catalogs.openmetadata.names import (
     join_fqn,
     shorten_name,
     split_fqn,
+    without_nul,
 )
 from lumos.catalogs.openmetadata.references import References
 from lumos.catalogs.openmetadata.server import Outdated, retry_if_outdated
 from lumos.catalogs.openmetadata.states import Operation, guard, property_operations
-from lumos.catalogs.openmetadata.texts import without_nul
 from lumos.catalogs.three_way_merge import merge_item
 from lumos.errors import CatalogTooOld, CatalogUnavailable, LumosError
 from lumos.model.catalog import CatalogEntity, GlossaryTerm, Group, Job, User, entity_id

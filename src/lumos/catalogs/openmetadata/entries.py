@@ -11,12 +11,18 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from lumos.catalogs.interface import AspectStorage
-from lumos.catalogs.openmetadata import columns, labels, lineage, texts
+from lumos.catalogs.openmetadata import columns, labels, lineage
 from lumos.catalogs.openmetadata.columns import Column
 from lumos.catalogs.openmetadata.kinds import CATALOG, canonical_urn
 from lumos.catalogs.openmetadata.labels import OpenMetadataLabels, read_labels
 from lumos.catalogs.openmetadata.lineage import Edges
-from lumos.catalogs.openmetadata.names import EntityLocation, join_fqn
+from lumos.catalogs.openmetadata.names import (
+    EntityLocation,
+    encode_own_text,
+    join_fqn,
+    without_lost_characters,
+    without_nul,
+)
 from lumos.catalogs.openmetadata.server import CustomProperties
 from lumos.catalogs.openmetadata.states import (
     COLUMN_KEYS,
@@ -26,7 +32,6 @@ from lumos.catalogs.openmetadata.states import (
     EntityState,
     names_in,
 )
-from lumos.catalogs.openmetadata.texts import encode_own_text, without_nul
 from lumos.catalogs.packed_properties import Packed, pack, restore, unpack
 from lumos.catalogs.plain_merge import merge_json
 from lumos.model.catalog import CatalogEntry
@@ -199,7 +204,7 @@ class OpenMetadataEntries:
         state: EntityState = {}
         documentation, governance = entry.documentation, entry.governance
         if documentation is not None and (
-            text := texts.without_lost_characters(documentation.description or "")
+            text := without_lost_characters(documentation.description or "")
         ):
             state["description"] = text
         if documentation is not None and documentation.domain:

@@ -32,21 +32,19 @@ from lumos.catalogs.openmetadata.names import (
     LUMOS_SERVICE,
     decode_name,
     encode_name,
+    escape_html,
+    has_markup,
     is_dataset_urn,
     join_fqn,
     service_of_tool,
     shorten_name,
     split_fqn,
     tool_of_service,
-)
-from lumos.catalogs.openmetadata.states import is_direct_label
-from lumos.catalogs.openmetadata.texts import (
-    escape_html,
-    has_markup,
     unescape_html,
     without_lost_characters,
     without_nul,
 )
+from lumos.catalogs.openmetadata.states import is_direct_label
 from lumos.model.catalog import (
     CatalogEntity,
     GlossaryTerm,
@@ -69,7 +67,7 @@ EXACT_ITEM: Final = "lumosItem"
 TASKS: Final = "lumosTasks"
 """The custom property of a pipeline with its exact tasks, by name."""
 EMPTY_DESCRIPTION: Final = "Written by Lumos."
-"""The description of an entity whose item has none, so that it is not a placeholder."""
+"""Replaces a missing description, so that the entity is not mistaken for a placeholder."""
 DATASET: Final = "dataset"
 FREE_FORM: Final = frozenset({"searchIndexSettings"})
 """Fields with free-form values, which are never changed."""

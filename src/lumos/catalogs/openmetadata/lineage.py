@@ -19,8 +19,8 @@ from lumos.catalogs.openmetadata.names import (
     join_fqn,
     shorten_name,
     split_fqn,
+    without_nul,
 )
-from lumos.catalogs.openmetadata.texts import without_nul
 from lumos.model.dataset import Lineage, UpstreamEdge
 from lumos.model.lineage import ColumnMapping, LineageType
 from lumos.model.types import quoted_name

@@ -44,12 +44,12 @@ from lumos.catalogs.openmetadata.names import (
     EntityLocation,
     decode_name,
     is_dataset_urn,
+    is_same_text,
     join_fqn,
     split_fqn,
 )
 from lumos.catalogs.openmetadata.server import CustomProperties, Server
 from lumos.catalogs.openmetadata.states import Operation, extension_operations, is_direct_label
-from lumos.catalogs.openmetadata.texts import is_same_text
 from lumos.errors import CatalogError
 from lumos.model.dataset import Owner
 from lumos.model.urn import Urn

@@ -7,7 +7,7 @@ an entity.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from lumos.catalogs.openmetadata import texts
+from lumos.catalogs.openmetadata.names import escape_html, unescape_html
 
 EntityState: TypeAlias = dict[str, Any]
 
@@ -51,7 +51,7 @@ def state_of(entity_type: str, raw: Mapping[str, Any]) -> EntityState:
         key: raw[key] for key in (*_TEXT_FIELDS, *PORTABLE_FIELDS[entity_type]) if raw.get(key)
     }
     if "description" in state:
-        state["description"] = texts.unescape_html(state["description"])
+        state["description"] = unescape_html(state["description"])
     for key in ("size", "numberOfObjects", "retentionTime", "retentionSize"):
         if isinstance(state.get(key), float) and state[key].is_integer():
             state[key] = int(state[key])
@@ -129,7 +129,7 @@ def body_of(entity_type: str, state: EntityState) -> dict[str, Any]:
     if PRODUCTS in state:
         body[PRODUCTS] = names_in(state, PRODUCTS)
     if "description" in state:
-        body["description"] = texts.escape_html(state["description"])
+        body["description"] = escape_html(state["description"])
     columns = state.get(COLUMNS, [])
     if entity_type == "table":
         body[COLUMNS] = columns
@@ -168,7 +168,7 @@ def differences(
     for key in ("description", *PORTABLE_FIELDS[entity_type]):
         if before.get(key) != (value := after.get(key)):
             if key == "description":
-                value = value and texts.escape_html(value)
+                value = value and escape_html(value)
             elif key == _DEFINITION:
                 value = value or ""
             operations += _set_operation(f"/{key}", raw.get(key), value)
