@@ -1,13 +1,12 @@
 """A store with something of every kind, made without Spark, and its server."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
 from litestar.testing import TestClient
 
 from lumos import Lumos
-from lumos.http.client import HttpClient, HttpResponse
+from lumos.http.client import HttpClient, HttpRequest, HttpResponse
 from lumos.server.app import ApiServer, ServerOptions
 from lumos.server.client import RemoteLumos
 from schema_histories import day, record
@@ -86,14 +85,8 @@ class _InProcess:
     def __init__(self, client: "TestClient[Any]") -> None:
         self._client = client
 
-    def exchange(
-        self,
-        method: str,
-        url: str,
-        headers: Mapping[str, str],
-        body: bytes,
-        max_bytes: int | None,  # noqa: ARG002 - answers of tests are small
-    ) -> HttpResponse:
+    def exchange(self, request: HttpRequest) -> HttpResponse:
+        method, url, headers, body, _ = request
         answer = self._client.request(method, url, headers=dict(headers), content=body)
         return HttpResponse(answer.status_code, dict(answer.headers), answer.content)
 

@@ -68,11 +68,12 @@ class ServerCatalog(WritesInGroups, interface.WritesMany, interface.Connects):
 
     `settings_type` is its section of `platform_config`; `package` is the module that it needs, and
     the name of its distribution.
-    `_opened` is a cached property whose value has a `server` to close.
+    `_opened` is a cached property; its value has a `server` to close, and `items`.
     """
 
     settings_type: ClassVar[Any]
     package: ClassVar[tuple[str, str]] = ("httpx", "httpx")
+    _opened: Any
 
     def __init__(self, settings: Any) -> None:
         module, distribution = self.package
@@ -98,6 +99,18 @@ class ServerCatalog(WritesInGroups, interface.WritesMany, interface.Connects):
     def close(self) -> None:
         if (opened := self.__dict__.pop("_opened", None)) is not None:
             opened.server.close()
+
+    def items(self) -> Iterator[CatalogItem]:
+        return iter(self._opened.items.all())
+
+    def get_items(self, type: type[CatalogItem], keys: Sequence[str]) -> dict[str, CatalogItem]:
+        return dict(self._opened.items.get_many(type, keys))
+
+    def put_items(self, items: Sequence[CatalogItem]) -> Iterator[FailedEntry]:
+        return iter(self._opened.items.put_many(items))
+
+    def erase_item(self, item: CatalogItem) -> None:
+        self._opened.items.erase(item)
 
 
 class FileCatalog(CompleteCatalog, interface.StoredInFile, interface.WritesInBatches):

@@ -47,16 +47,14 @@ _MAX_TEXT: Final = 400
 class Fault(NamedTuple):
     """A call that failed.
 
-    `is_temporary`: the same call may succeed later. `may_be_done`: the server may have processed
-    the request. `is_unreachable`: there was no connection, which is temporary only if the server
-    responded before.
+    `is_temporary`: the same call may succeed later. `is_unreachable`: there was no connection,
+    which is temporary only if the server responded before.
     """
 
     text: str
     status: int | None = None
     retry_after: float | None = None
     is_temporary: bool = False
-    may_be_done: bool = False
     is_unreachable: bool = False
 
     def __str__(self) -> str:
@@ -65,19 +63,13 @@ class Fault(NamedTuple):
 
 def response_fault(status: int, text: str, retry_after: str | None = None) -> Fault:
     """A fault for a response with an error status."""
-    temporary = is_temporary(status)
-    return Fault(
-        shorten(text),
-        status,
-        retry_after_seconds(retry_after),
-        is_temporary=temporary,
-        may_be_done=temporary and status != TOO_MANY_REQUESTS,
-    )
+    seconds = retry_after_seconds(retry_after)
+    return Fault(shorten(text), status, seconds, is_temporary=is_temporary(status))
 
 
 def no_response_fault(text: str) -> Fault:
     """A fault for a call without a response: the connection was reset or timed out."""
-    return Fault(shorten(text), is_temporary=True, may_be_done=True)
+    return Fault(shorten(text), is_temporary=True)
 
 
 def unreachable_fault(text: str) -> Fault:
@@ -102,7 +94,6 @@ class CatalogServer(NamedTuple):
 
     @classmethod
     def of(cls, kind: str, settings: ServerPlatform) -> "CatalogServer":
-        """The server of a catalog's settings."""
         return cls(
             platform=f"{kind}:{settings.address}",
             address=settings.address,
@@ -193,7 +184,6 @@ class Caller:
     def of(
         cls, kind: str, settings: ServerPlatform, fault_of: Callable[[Exception], Fault | None]
     ) -> "Caller":
-        """The caller for a catalog's settings."""
         configured = settings.retries
         return cls(
             msgspec.structs.replace(
@@ -204,22 +194,34 @@ class Caller:
             parallel=settings.parallel,
         )
 
-    def call(
-        self, what: str, attempt: Callable[[], T], *, retry: Callable[[], T] | None = None
-    ) -> T:
-        """Call `attempt` with retries; error messages call the request `what`.
-
-        After a fault that may have been processed, `retry` is called instead.
-        """
+    def call(self, what: str, attempt: Callable[[], T]) -> T:
+        """Call `attempt` with retries; error messages call the request `what`."""
         state = RetryState(self._retries, clock=self._clock, uniform=self._random.uniform)
         internal_errors = 0
         while True:
-            self._wait_until_allowed()
-            fault, problem, result = self._try(attempt)
-            if fault is None:
-                return result[0]
+            if (remaining := self._not_before - self._clock()) > 0:
+                self._pause(remaining)
+            try:
+                with self.concurrency.slot():
+                    with self._lock:
+                        self.calls += 1
+                    result = attempt()
+            except Exception as exception:
+                found = self._fault_of(exception)
+                if found is None:
+                    raise
+                fault, problem = found, exception
+                self._count(fault)
+            else:
+                self._has_answered = True
+                self.concurrency.count_success()
+                return result
             internal_errors += fault.status == _INTERNAL
-            if not self._may_succeed_later(fault) or internal_errors > _MAX_INTERNAL_RETRIES:
+            may_succeed_later = self._has_answered or not fault.is_unreachable
+            if (
+                not (fault.is_temporary and may_succeed_later)
+                or internal_errors > _MAX_INTERNAL_RETRIES
+            ):
                 raise self._error(what, fault) from problem
             pause = state.next_wait(fault.retry_after)
             if pause is not None:
@@ -229,8 +231,6 @@ class Caller:
                     self._server.platform, what, attempts=state.tried, seconds=state.seconds,
                     last=str(fault), status=fault.status,
                 ) from problem  # fmt: skip
-            if fault.may_be_done and retry is not None:
-                attempt = retry
 
     def each(self, items: Iterable[T], work: Callable[[T], R]) -> Generator[R, None, None]:
         """Run `work` for items in parallel, and yield the results as they are finished.
@@ -272,24 +272,6 @@ class Caller:
             stop.set()
             pool.shutdown(wait=True, cancel_futures=True)
 
-    def _try(
-        self, attempt: Callable[[], T]
-    ) -> tuple[Fault | None, Exception | None, tuple[T, ...]]:
-        try:
-            with self.concurrency.slot():
-                with self._lock:
-                    self.calls += 1
-                result = attempt()
-        except Exception as problem:
-            fault = self._fault_of(problem)
-            if fault is None:
-                raise
-            self._count(fault)
-            return fault, problem, ()
-        self._has_answered = True
-        self.concurrency.count_success()
-        return None, None, (result,)
-
     def _count(self, fault: Fault) -> None:
         with self._lock:
             kind = "unreachable" if fault.is_unreachable else "lost"
@@ -298,9 +280,6 @@ class Caller:
             self._has_answered = True
         if fault.status == TOO_MANY_REQUESTS:
             self.concurrency.decrease()
-
-    def _may_succeed_later(self, fault: Fault) -> bool:
-        return fault.is_temporary and (self._has_answered or not fault.is_unreachable)
 
     def _wait(self, what: str, fault: Fault, pause: float, tried: int) -> None:
         platform = self._server.platform
@@ -314,11 +293,6 @@ class Caller:
             if is_new:
                 _log.warning("%s asks for a pause of %.0f s; waiting", platform, pause)
         self._pause(pause)
-
-    def _wait_until_allowed(self) -> None:
-        """Wait until the server accepts calls again."""
-        if (remaining := self._not_before - self._clock()) > 0:
-            self._pause(remaining)
 
     def _pause(self, seconds: float) -> None:
         if self._sleep is not None:

@@ -1,4 +1,4 @@
-"""The nearest kind for entities whose own kind a catalog does not have.
+"""Finds the nearest kind of a catalog for entities that it has no kind for.
 
 Such an entity is stored under a URN of the nearest kind, which contains its own URN: the notebook
 `urn:li:notebook:(querybook,1)` is stored as the dashboard `(querybook,1)` of the tool

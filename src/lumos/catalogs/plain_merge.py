@@ -4,7 +4,7 @@ Objects are merged key by key. Lists are merged by the keys of their members if 
 as sets otherwise: members that one side added are kept, members that one side removed are removed.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -72,14 +72,6 @@ def merge_maps(
     return merged
 
 
-def merge_members(base: Sequence[Any], theirs: Sequence[Any], ours: Sequence[Any]) -> list[Any]:
-    """Merge lists as sets: start with ours, remove what they removed, append what they added."""
-    return [
-        *(member for member in ours if member in theirs or member not in base),
-        *(member for member in theirs if member not in base and member not in ours),
-    ]
-
-
 def _merge_lists(
     path: str, base: list[Any], theirs: list[Any], ours: list[Any], on_conflict: OnConflict
 ) -> list[Any]:
@@ -94,7 +86,11 @@ def _merge_lists(
     if is_single and theirs and ours:
         # A single member without a key is the same one on all sides.
         return [merge_json(path, base[0] if base else {}, theirs[0], ours[0], on_conflict)]
-    return merge_members(base, theirs, ours)
+    # As sets: start with ours, remove what they removed, append what they added.
+    return [
+        *(member for member in ours if member in theirs or member not in base),
+        *(member for member in theirs if member not in base and member not in ours),
+    ]
 
 
 def _members_by_key(items: list[Any], keys: tuple[str, ...]) -> dict[Any, Any] | None:

@@ -200,7 +200,6 @@ class _Publishing:
 
     @cached_property
     def _jobs_by_dataset(self) -> dict[str, set[str]]:
-        """The jobs that read or write each dataset."""
         return self._store.lineage.jobs_by_dataset()
 
     def _batches(self) -> Iterator[_Batch]:

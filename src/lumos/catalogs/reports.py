@@ -49,7 +49,6 @@ class PublishReport(Report, frozen=True, kw_only=True):
 
     @property
     def is_complete(self) -> bool:
-        """Whether everything was published."""
         return self.problem is None and not self.refused
 
     @property

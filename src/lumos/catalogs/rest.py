@@ -104,8 +104,13 @@ class RestClient:
             "Accept": _JSON,
             **({"Content-Type": content_type} if content else {}),
         }
-        question = f"?{_query_text(query)}" if query else ""
-        url = f"{self._settings.address}{self._path}{path}{question}"
+        url = f"{self._settings.address}{self._path}{path}"
+        if query:
+            words = {
+                key: str(value).lower() if isinstance(value, bool) else value
+                for key, value in query.items()
+            }
+            url += f"?{urlencode(words, doseq=True, quote_via=quote)}"
 
         def attempt() -> Any:
             answer = self._http.send(method, url, headers=lambda: headers, body=content)
@@ -177,14 +182,6 @@ def version_numbers(text: Any) -> tuple[int, ...]:
     """The numbers of a version, without a suffix: 1 and 9 in `1.9-SNAPSHOT`."""
     parts = str(text).partition("-")[0].split(".")
     return tuple(int(part) for part in parts if part.isdecimal())
-
-
-def _query_text(query: Mapping[str, Any]) -> str:
-    words = {
-        key: ("true" if value else "false") if isinstance(value, bool) else value
-        for key, value in query.items()
-    }
-    return urlencode(words, doseq=True, quote_via=quote)
 
 
 def _message(content: bytes) -> str:

@@ -1,4 +1,4 @@
-"""Three-way merge of what Lumos wrote last (base), what the catalog has now (theirs), and ours.
+"""Three-way merge of the entry last written (base), the one in the catalog (theirs) and ours.
 
 Edits of users stay, and values that Lumos no longer has are removed. Measured aspects are always
 ours. If both sides changed the same value, theirs wins and the conflict is reported.
@@ -6,7 +6,7 @@ ours. If both sides changed the same value, theirs wins and the conflict is repo
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
@@ -18,7 +18,6 @@ from lumos.model.dataset import (
     Governance,
     Lineage,
     Ownership,
-    Quality,
     UpstreamEdge,
 )
 from lumos.model.lineage import ColumnMapping, ColumnUse
@@ -26,6 +25,7 @@ from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.type_path import nested_parts
 
 Value = TypeVar("Value")
+_Annotated: TypeAlias = Field | NestedField
 
 MEASURED: Final = frozenset(
     {"location", "statistics", "drift", "definition", "versioning", "usage", "quality", "cost"}
@@ -52,8 +52,6 @@ class MergedEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MergedItem(NamedTuple):
-    """The item to write, and its conflicts."""
-
     item: Any
     conflicts: tuple[Conflict, ...] = ()
 
@@ -86,7 +84,6 @@ def merge(
 
 
 def merge_aspect(name: str, base: Any, theirs: Any, ours: Any) -> Any:
-    """Merge one aspect."""
     return _Merge().merge_aspect(name, base, theirs, ours)
 
 
@@ -96,7 +93,6 @@ def merge_raw(base: Any, theirs: Any, ours: Any | None) -> dict[str, Any]:
 
 
 def merge_item(base: Any | None, theirs: Any | None, ours: Any) -> MergedItem:
-    """Merge an item with all its fields."""
     if theirs is None:
         return MergedItem(ours)
     merging = _Merge()
@@ -105,13 +101,6 @@ def merge_item(base: Any | None, theirs: Any | None, ours: Any) -> MergedItem:
         for field in msgspec.structs.fields(type(ours))
     }
     return MergedItem(type(ours)(**fields), tuple(merging.conflicts))
-
-
-def _merge_quality(theirs: Quality | None, ours: Quality) -> Quality:
-    """Our results of validators, with the newer profile."""
-    profiles = [each.profile for each in (theirs, ours) if each is not None and each.profile]
-    newest = max(profiles, key=lambda profile: profile.measured_at, default=None)
-    return msgspec.structs.replace(ours, profile=newest)
 
 
 class _Merge:
@@ -124,7 +113,10 @@ class _Merge:
         if ours is None:
             return theirs
         if name == "quality":
-            return _merge_quality(theirs, ours)
+            # Our results of validators, with the newer profile.
+            profiles = [each.profile for each in (theirs, ours) if each and each.profile]
+            newest = max(profiles, key=lambda profile: profile.measured_at, default=None)
+            return msgspec.structs.replace(ours, profile=newest)
         if name in MEASURED:
             return ours
         if name == "schema":
@@ -155,7 +147,6 @@ class _Merge:
     def merge_field(
         self, field: msgspec.structs.FieldInfo, base: Any, theirs: Any, ours: Any
     ) -> Any:
-        """Merge one field of an item."""
         name, mine = field.name, getattr(ours, field.name)
         if name in _MEASURED_ITEM_FIELDS:
             return mine
@@ -242,46 +233,29 @@ class _Merge:
         if theirs is None or theirs == base:
             return ours
         path = f"schema.{ours.name}"
-        sides = (
+        own = self._merge_annotations(path, base, theirs, ours)
+        in_base, in_theirs, in_ours = (
             {nested.path: nested for nested in (side.nested if side else ())}
             for side in (base, theirs, ours)
         )
-        return msgspec.structs.replace(
-            ours,
-            **self._merge_annotations(path, base, theirs, ours),
-            nested=self._merge_nested_fields(path, ours, *sides),
-        )
-
-    def _merge_nested_fields(
-        self,
-        path: str,
-        field: Field,
-        base: Mapping[str, NestedField],
-        theirs: Mapping[str, NestedField],
-        ours: Mapping[str, NestedField],
-    ) -> tuple[NestedField, ...]:
-        """Merge annotations of nested fields; those of removed fields are dropped."""
-        existing = {part.path for part in nested_parts(field)} | set(ours)
+        # Annotations of removed nested fields are dropped.
+        existing = {part.path for part in nested_parts(ours)} | set(in_ours)
         merged = []
-        for nested in {**ours, **theirs}:
+        for nested in {**in_ours, **in_theirs}:
             if nested not in existing:
                 continue
             empty = NestedField(path=nested)
-            mine = ours.get(nested, empty)
+            mine = in_ours.get(nested, empty)
             annotations = self._merge_annotations(
-                f"{path}.{nested}", base.get(nested), theirs.get(nested, empty), mine
+                f"{path}.{nested}", in_base.get(nested), in_theirs.get(nested, empty), mine
             )
             both = msgspec.structs.replace(mine, **annotations)
-            if nested in ours or both != empty:
+            if nested in in_ours or both != empty:
                 merged.append(both)
-        return tuple(merged)
+        return msgspec.structs.replace(ours, **own, nested=tuple(merged))
 
     def _merge_annotations(
-        self,
-        path: str,
-        base: Field | NestedField | None,
-        theirs: Field | NestedField,
-        ours: Field | NestedField,
+        self, path: str, base: _Annotated | None, theirs: _Annotated, ours: _Annotated
     ) -> dict[str, Any]:
         """Merge the annotations of a field: description, labels and properties."""
         before = NestedField(path="") if base is None else base
@@ -298,7 +272,6 @@ class _Merge:
 
 
 def default_of(field: msgspec.structs.FieldInfo) -> Any:
-    """The default value of a field."""
     if field.required:
         return None
     if field.default_factory is not msgspec.NODEFAULT:
@@ -330,7 +303,6 @@ def _merge_sets(
 def _merge_fields(
     path: str, base: Any, theirs: Any, ours: Any, merge_value: Callable[..., Any]
 ) -> Any:
-    """Merge structs field by field."""
     empty = type(ours)()
     sides = [empty if side is None else side for side in (base, theirs, ours)]
     return type(ours)(

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from lumos.catalogs.migration.quarantine import OnError
     from lumos.catalogs.migration.reports import (
         AspectCount,
         CertificateCheck,
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
         UnmappedName,
         Verification,
     )
+    from lumos.catalogs.migration.service import OnError
     from lumos.snapshots.format.document import SnapshotCounts
     from lumos.snapshots.reports import MigratedCount
 

@@ -16,7 +16,14 @@ from lumos.errors import LumosError, MisuseError
 from lumos.gate.comment import CommentStyle, render_comment
 from lumos.gate.forges import PAGE_SIZE, Forge, ForgeComment, find_forge, forge_class
 from lumos.gate.reports import CommentReport, CommentStatus, GateReport
-from lumos.http.client import HttpClient, HttpError, HttpResponse, HttpTransport, TimeLimits
+from lumos.http.client import (
+    HttpClient,
+    HttpError,
+    HttpRequest,
+    HttpResponse,
+    HttpTransport,
+    TimeLimits,
+)
 from lumos.http.pooled_transport import PooledTransport
 from lumos.http.retries import ONCE, TOO_MANY_REQUESTS, RetryPolicy, RetryState
 from lumos.version import __version__
@@ -286,10 +293,8 @@ class _RateLimits:
     def __init__(self, transport: HttpTransport) -> None:
         self._transport = transport
 
-    def exchange(
-        self, method: str, url: str, headers: Mapping[str, str], body: bytes, max_bytes: int | None
-    ) -> HttpResponse:
-        response = self._transport.exchange(method, url, headers, body, max_bytes)
+    def exchange(self, request: HttpRequest) -> HttpResponse:
+        response = self._transport.exchange(request)
         headers_of_response = response.headers
         is_exhausted = headers_of_response.get("x-ratelimit-remaining") == "0"
         if response.status != _FORBIDDEN or not (

@@ -80,17 +80,20 @@ class ResponseTooLarge(HttpError):
         super().__init__(url, f"the response is longer than {max_bytes:,} bytes")
 
 
+class HttpRequest(NamedTuple):
+    """A request, and the maximum size of its response."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    body: bytes = b""
+    max_bytes: int | None = MAX_RESPONSE_BYTES
+
+
 class HttpTransport(Protocol):
     """Exchanges one request for one response; may be used by many threads."""
 
-    def exchange(
-        self,
-        method: str,
-        url: str,
-        headers: Mapping[str, str],
-        body: bytes,
-        max_bytes: int | None,
-    ) -> HttpResponse:
+    def exchange(self, request: HttpRequest) -> HttpResponse:
         """Return the response; raises HttpError."""
 
     def close(self) -> None:
@@ -122,10 +125,10 @@ class HttpClient:
         """Return the response, whatever its status; `headers` is called for each try."""
         state = RetryState(retries)
         while True:
-            to_send = headers()
+            request = HttpRequest(method, url, headers(), body, max_bytes)
             outcome: HttpResponse | HttpError
             try:
-                outcome = self._transport.exchange(method, url, to_send, body, max_bytes)
+                outcome = self._transport.exchange(request)
             except HttpError as problem:
                 outcome = problem
             wait = state.next_wait(outcome.retry_after) if outcome.is_temporary else None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lumos.http.client import (
     INVALID_REQUEST,
+    HttpRequest,
     HttpResponse,
     InvalidRequest,
     NotConnected,
@@ -31,17 +32,10 @@ class HttpxTransport:
         self._connections = connections
         self._tls = tls
 
-    def exchange(
-        self,
-        method: str,
-        url: str,
-        headers: Mapping[str, str],
-        body: bytes,
-        max_bytes: int | None,
-    ) -> HttpResponse:
+    def exchange(self, request: HttpRequest) -> HttpResponse:
         import httpx
 
-        is_reused = True
+        url, is_reused = request.url, True
 
         def trace(event: str, _details: Mapping[str, Any]) -> None:
             nonlocal is_reused
@@ -49,12 +43,12 @@ class HttpxTransport:
 
         try:
             try:
-                return self._exchange(method, url, headers, body, max_bytes, {"trace": trace})
+                return self._exchange(request, {"trace": trace})
             except (httpx.NetworkError, httpx.RemoteProtocolError):
-                if not is_reused or method not in _IDEMPOTENT:
+                if not is_reused or request.method not in _IDEMPOTENT:
                     raise
                 # The server closed the idle connection, which is not a failure.
-                return self._exchange(method, url, headers, body, max_bytes, {})
+                return self._exchange(request, {})
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as problem:
             raise NotConnected(url, reason_of(problem)) from problem
         except httpx.UnsupportedProtocol as problem:
@@ -64,15 +58,8 @@ class HttpxTransport:
         except (httpx.TransportError, httpx.DecodingError) as problem:
             raise ResponseLost(url, reason_of(problem)) from problem
 
-    def _exchange(
-        self,
-        method: str,
-        url: str,
-        headers: Mapping[str, str],
-        body: bytes,
-        max_bytes: int | None,
-        extensions: dict[str, Any],
-    ) -> HttpResponse:
+    def _exchange(self, request: HttpRequest, extensions: dict[str, Any]) -> HttpResponse:
+        method, url, headers, body, max_bytes = request
         data, size = [], 0
         with self._client.stream(
             method, url, headers=dict(headers), content=body or None, extensions=extensions

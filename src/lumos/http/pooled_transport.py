@@ -14,6 +14,7 @@ from urllib.request import getproxies, proxy_bypass
 from lumos.http.client import (
     CA_BUNDLE,
     INVALID_REQUEST,
+    HttpRequest,
     HttpResponse,
     InvalidRequest,
     NotConnected,
@@ -33,15 +34,8 @@ class _Connection(NamedTuple):
     raw: http.client.HTTPConnection
     proxy_headers: Mapping[str, str] | None
 
-    def exchange(
-        self,
-        method: str,
-        url: str,
-        parts: SplitResult,
-        headers: Mapping[str, str],
-        body: bytes,
-        max_bytes: int | None,
-    ) -> HttpResponse:
+    def exchange(self, request: HttpRequest, parts: SplitResult) -> HttpResponse:
+        method, url, headers, body, max_bytes = request
         target = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
         to_send = dict(headers)
         if self.proxy_headers is not None:
@@ -79,48 +73,33 @@ class PooledTransport:
         self._ca_file = ca_file
         self._idle: dict[tuple[str, str], LifoQueue[_Connection]] = {}
 
-    def exchange(
-        self,
-        method: str,
-        url: str,
-        headers: Mapping[str, str],
-        body: bytes,
-        max_bytes: int | None,
-    ) -> HttpResponse:
+    def exchange(self, request: HttpRequest) -> HttpResponse:
         try:
-            return self._exchange(url, urlsplit(url), method, headers, body, max_bytes)
+            return self._exchange(request, urlsplit(request.url))
         except (http.client.InvalidURL, ValueError) as problem:
             text = str(problem)
             # The texts of these exceptions repeat the request, which may contain a secret.
             is_quoting = isinstance(problem, http.client.InvalidURL | UnicodeError)
             if is_quoting or text.startswith("Invalid header"):
                 text = INVALID_REQUEST
-            raise InvalidRequest(url, text) from problem
+            raise InvalidRequest(request.url, text) from problem
         except (OSError, http.client.HTTPException) as problem:
-            raise ResponseLost(url, reason_of(problem)) from problem
+            raise ResponseLost(request.url, reason_of(problem)) from problem
 
-    def _exchange(
-        self,
-        url: str,
-        parts: SplitResult,
-        method: str,
-        headers: Mapping[str, str],
-        body: bytes,
-        max_bytes: int | None,
-    ) -> HttpResponse:
+    def _exchange(self, request: HttpRequest, parts: SplitResult) -> HttpResponse:
         idle = self._idle.setdefault((parts.scheme, parts.netloc), LifoQueue(_MAX_IDLE_CONNECTIONS))
         try:
             connection, is_reused = idle.get_nowait(), True
         except Empty:
-            connection, is_reused = self._connect(url, parts), False
+            connection, is_reused = self._connect(request.url, parts), False
         try:
-            response = connection.exchange(method, url, parts, headers, body, max_bytes)
+            response = connection.exchange(request, parts)
         except (ConnectionError, http.client.HTTPException):
             if not is_reused:
                 raise
             # The server closed the idle connection, which is not a failure.
-            connection = self._connect(url, parts)
-            response = connection.exchange(method, url, parts, headers, body, max_bytes)
+            connection = self._connect(request.url, parts)
+            response = connection.exchange(request, parts)
         try:
             # Without a socket, the connection was closed at the server's request.
             if connection.raw.sock is not None:

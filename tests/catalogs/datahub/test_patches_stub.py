@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from catalogs.servers.gms_patches import patched
 from examples import examples
-from lumos.catalogs.datahub.patches import build_patch
+from lumos.catalogs.datahub.writer import build_patch
 
 SOURCES = st.sampled_from((None, "urn:li:dataHubAction:a", "urn:li:dataHubAction:b"))
 STAMP = {"time": 0, "actor": "urn:li:corpuser:unknown"}

@@ -1,6 +1,6 @@
 """Schemas as columns of OpenMetadata and back; the server keeps types' texts in lower case."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -10,7 +10,6 @@ from catalogs.strategies import SCHEMAS
 from catalogs.test_lossless import wide_and_deep
 from examples import examples
 from lumos.catalogs.openmetadata import columns
-from lumos.catalogs.openmetadata.labels import LabelNames
 from lumos.catalogs.openmetadata.states import column_of
 from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.types import (
@@ -40,17 +39,10 @@ def labelled(tags: Iterable[str], terms: Iterable[str]) -> list[dict[str, Any]]:
     ]
 
 
-def said(labels: Iterable[Mapping[str, Any]]) -> LabelNames:
-    found = {"Classification": [""] * 0, "Glossary": [""] * 0}
-    for label in labels:
-        found[label["source"]].append(label["tagFQN"])
-    return LabelNames(tuple(found["Classification"]), tuple(found["Glossary"]))
-
-
 def through(schema: Schema) -> Schema:
     """The schema as the server would give it back."""
     there = [column_of(column) for column in columns.encode_columns(schema, labelled)]
-    return columns.decode_columns(there, said, columns.key_columns(schema))
+    return columns.decode_columns(there, columns.key_columns(schema))
 
 
 @pytest.mark.parametrize(
@@ -125,7 +117,7 @@ def test_keys_and_required_columns_have_their_places() -> None:
     ],
 )
 def test_columns_of_others_are_understood(column: dict[str, Any], type: DataType) -> None:
-    schema = columns.decode_columns([column_of({"name": "x", **column})], said)
+    schema = columns.decode_columns([column_of({"name": "x", **column})])
     assert schema.fields[0].type == type
 
 

@@ -330,8 +330,8 @@ def test_labels_read_by_the_name_that_they_were_given(catalog: Catalog) -> None:
     labels.ensure(tags=names, terms=names)
     assert [tag_of(each) for each in labels.tags(names)] == names
     assert [term_of(labels.term(name)) for name in names] == names
-    assert labels.tag("PII.Sensitive")["tagFQN"] == "PII.Sensitive"
-    assert labels.tag("pii.email")["tagFQN"] == 'Lumos."pii.email"'
+    assert labels.tags(["PII.Sensitive"])[0]["tagFQN"] == "PII.Sensitive"
+    assert labels.tags(["pii.email"])[0]["tagFQN"] == 'Lumos."pii.email"'
     # Only one of a classification whose tags exclude each other.
     assert [each["tagFQN"] for each in labels.tags(names[2:4])] == [
         "PII.Sensitive",
@@ -362,10 +362,10 @@ def test_whatever_it_is_called_a_label_reads_as_it_was_written(
 ) -> None:
     shared.stub.empty()
     labels = shared.labels
-    assert [tag_of(labels.tag(name)) for name in names] == names
+    assert [tag_of(labels.tags([name])[0]) for name in names] == names
     assert [term_of(labels.term(name)) for name in names] == names
     labels.ensure(tags=names, terms=names, domains=names, owners=[Owner(name=name, kind="group") for name in names])  # fmt: skip
-    assert [tag_of(labels.tag(name)) for name in names] == names
+    assert [tag_of(labels.tags([name])[0]) for name in names] == names
     assert [term_of(labels.term(name)) for name in names] == names
     assert [domain_of(labels.domain(name)) for name in names] == names
     groups = [Owner(name=name, kind="group") for name in names]

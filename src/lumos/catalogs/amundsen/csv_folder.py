@@ -24,9 +24,9 @@ _RELATION: Final = ("START_KEY", "START_LABEL", "END_KEY", "END_LABEL", "TYPE", 
 _PAIRS: Final = frozenset(graph.REVERSE.items())
 # Relations above a schema or a group of dashboards, relations to these, and relations that
 # databuilder writes from the other end.
-_CHAIN: Final = frozenset({"CLUSTER_OF", "DASHBOARD_GROUP_OF", "SCHEMA_OF"})
-_ABOVE: Final = ("DASHBOARD_OF", "TABLE_OF")
-_TURNED: Final = _CHAIN | {"HAS_UPSTREAM", "TABLE_OF", "WATERMARK"}
+_PARENT_RELATIONS: Final = frozenset({"CLUSTER_OF", "DASHBOARD_GROUP_OF", "SCHEMA_OF"})
+_TO_PARENTS: Final = ("DASHBOARD_OF", "TABLE_OF")
+_WRITTEN_REVERSED: Final = _PARENT_RELATIONS | {"HAS_UPSTREAM", "TABLE_OF", "WATERMARK"}
 
 
 class CsvFolder(graph.Graph):
@@ -119,22 +119,22 @@ class CsvFolder(graph.Graph):
             if root.label == graph.COLUMN or not self._is_marked(root):
                 continue
             part = Fragment.of(root, graph.modelled(root.label, properties))
-            waiting, seen, chain = [root], {root}, []
+            waiting, seen, parents = [root], {root}, []
             while waiting:
                 for each in outgoing.get(waiting.pop(), ()):
-                    is_above = each.type in _CHAIN
+                    is_above = each.type in _PARENT_RELATIONS
                     if is_above:
-                        chain.append(each)
+                        parents.append(each)
                         part.references[each.end] = {}
                     elif each.type in graph.FOLLOWED.get(each.start.label, ()):
                         part.add_found(each, self._relations[each], self._nodes.get(each.end, {}))
-                        is_above = each.type in _ABOVE
+                        is_above = each.type in _TO_PARENTS
                     if (is_above or each.end in part.nodes) and each.end not in seen:
                         seen.add(each.end)
                         waiting.append(each.end)
-            self._fragments[root] = part._replace(chain=tuple(chain))
+            self._fragments[root] = part._replace(parents=tuple(parents))
             nodes -= part.nodes.keys() | part.references.keys()
-            relations -= {*part.relations, *chain}
+            relations -= {*part.relations, *parents}
         return nodes | {end for each in relations for end in (each.start, each.end)}, relations
 
     def _is_marked(self, node: Node) -> bool:
@@ -182,7 +182,7 @@ class CsvFolder(graph.Graph):
             add(_NODES, node.label, {"LABEL": node.label, "KEY": node.key}, nodes[node])
         for each in sorted(relations):
             start, type, end, reverse = each
-            if type in _TURNED:
+            if type in _WRITTEN_REVERSED:
                 start, type, end, reverse = end, reverse, start, type
             ends = (start.key, start.label, end.key, end.label, type, reverse)
             row = dict(zip(_RELATION, ends, strict=True))
@@ -204,7 +204,7 @@ class CsvFolder(graph.Graph):
         for part in self._fragments.values():
             for each, properties in part.relations.items():
                 relations[each] = _unknown(each.type, self._relations.get(each, {})) | properties
-            relations.update((each, self._relations.get(each, {})) for each in part.chain)
+            relations.update((each, self._relations.get(each, {})) for each in part.parents)
             for node, properties in part.references.items():
                 nodes.setdefault(node, self._reference(node, properties))
         for part in self._fragments.values():

@@ -1,8 +1,12 @@
 """Amundsen's graph as databuilder publishes it: labels, types and parts of it."""
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
+
+from lumos.catalogs.packed_properties import Packed, pack, unpack
+from lumos.model.catalog import CatalogEntry
 
 KIND: Final = "amundsen"
 Properties: TypeAlias = dict[str, Any]
@@ -71,7 +75,6 @@ class Relation(NamedTuple):
 
 
 def relation(start: Node, type: str, end: Node) -> Relation:
-    """A relation of a known type."""
     return Relation(start, type, end, REVERSE[type])
 
 
@@ -81,14 +84,14 @@ Neighbours: TypeAlias = Callable[[Node, str], dict[Node, Properties]]
 class Fragment(NamedTuple):
     """The nodes of a table, dashboard or other item, its relations and the nodes they lead to.
 
-    `references` are shared nodes, which are created if they do not exist. `chain` are the relations
-    above a schema or a group of dashboards.
+    `references` are shared nodes, which are created if they do not exist. `parents` are relations
+    from a schema or a group of dashboards to what contains it.
     """
 
     nodes: dict[Node, Properties]
     relations: dict[Relation, Properties]
     references: dict[Node, Properties]
-    chain: tuple[Relation, ...] = ()
+    parents: tuple[Relation, ...] = ()
 
     @classmethod
     def of(cls, node: Node, properties: Properties) -> "Fragment":
@@ -134,7 +137,6 @@ class Fragment(NamedTuple):
         return lambda start, type: index.get((start, type), {})
 
     def description(self, neighbours: Neighbours, start: Node) -> str | None:
-        """The description of a node."""
         texts = [
             self.nodes[each]
             for each in neighbours(start, "DESCRIPTION")
@@ -158,7 +160,7 @@ class Graph(ABC):
 
     @abstractmethod
     def keys(self, label: str) -> Collection[str]:
-        """The keys of all nodes with a label, except mere targets of references."""
+        """The keys of all nodes with a label, except those that are only referred to."""
 
     @abstractmethod
     def read(self, nodes: Sequence[Node]) -> dict[Node, Fragment]:
@@ -173,3 +175,24 @@ class Graph(ABC):
         Changes by others since `before` was read are kept. Returns the nodes of fragments that
         changed.
         """
+
+
+# Without dots, because databuilder writes the names of properties into Cypher unquoted.
+_PROPERTY: Final = re.compile(r"lumos_(?P<name>[a-z_]+?)(?:_(?P<part>\d+))?")
+_MAX_TEXT_LENGTH: Final = 500_000
+
+
+def pack_fields(exact: Any, visible: Any) -> tuple[Properties, Packed]:
+    """The properties for fields that `visible` lacks, and how each aspect is stored."""
+    packed = pack(exact, visible, max_length=_MAX_TEXT_LENGTH)
+    return {key.replace(".", "_"): text for key, text in packed.properties.items()}, packed
+
+
+def unpack_fields(properties: Mapping[str, Any], type: Any = CatalogEntry) -> dict[str, Any]:
+    """The fields that are packed into the properties of a node."""
+    dotted = {
+        ".".join(filter(None, ("lumos", match["name"], match["part"]))): text
+        for key, text in properties.items()
+        if isinstance(text, str) and (match := _PROPERTY.fullmatch(key))
+    }
+    return unpack(dotted, type).exact

@@ -5,8 +5,18 @@ from typing import Any, Final
 import msgspec
 
 from lumos.catalogs.amundsen import graph, names
-from lumos.catalogs.amundsen.graph import DASHBOARD, ITEM, KIND, TABLE, TAG, USER, Fragment, Node
-from lumos.catalogs.amundsen.packed_fields import pack_fields, unpack_fields
+from lumos.catalogs.amundsen.graph import (
+    DASHBOARD,
+    ITEM,
+    KIND,
+    TABLE,
+    TAG,
+    USER,
+    Fragment,
+    Node,
+    pack_fields,
+    unpack_fields,
+)
 from lumos.catalogs.interface import CatalogItem, item_key
 from lumos.catalogs.nearest_kinds import nearest_urn, original_urn, shared_kind
 from lumos.catalogs.packed_properties import restore
@@ -31,7 +41,6 @@ _URL: Final = "dashboard_url"
 
 
 def item_node(type: type[CatalogItem], key: str) -> Node:
-    """The node of an item."""
     if type is model.User and key:
         return Node(USER, key)
     parts = model.entity_id(key) if type is CatalogEntity else None
@@ -68,7 +77,6 @@ def render_item(item: CatalogItem) -> Fragment:
 
 
 def item_in(node: Node, fragment: Fragment) -> CatalogItem:
-    """The item in a fragment."""
     properties = fragment.nodes[node]
     if node.label == ITEM:
         try:
@@ -112,7 +120,7 @@ def _encode(item: CatalogItem) -> Fragment:
         fragment.refer(node, "TAGGED_BY", Node(TAG, tag))
     for key in filter(None, map(names.table_key, item.references.get("datasets", ()))):
         fragment.refer(node, "DASHBOARD_WITH_TABLE", Node(TABLE, key))
-    return fragment._replace(chain=(graph.relation(group, "DASHBOARD_GROUP_OF", cluster),))
+    return fragment._replace(parents=(graph.relation(group, "DASHBOARD_GROUP_OF", cluster),))
 
 
 def _dashboard_urn(key: str) -> str:

@@ -27,8 +27,6 @@ _COLUMN_KEY: Final = re.compile(rf"(?P<key>{_KEY.pattern})/(?P<column>.*)", re.D
 
 
 class TableKeyParts(NamedTuple):
-    """The parts of a table's key."""
-
     database: str
     cluster: str
     schema: str
@@ -79,7 +77,6 @@ def required_table_key(urn: str) -> str:
 
 
 def dataset_urn(key: str) -> str:
-    """The URN of the table with a key."""
     parsed = _parse_urn(key)
     if parsed is not None and _canonical_key(parsed) == key:
         return str(parsed)

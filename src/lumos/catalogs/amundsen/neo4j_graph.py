@@ -45,7 +45,6 @@ _NEEDED_BY: Final = {
 }  # fmt: skip
 _OLDEST: Final = (4, 4)
 _SECTION: Final = f"platform_config.{KIND}"
-_SCHEMES: Final = ("bolt://", "bolt+s", "neo4j://", "neo4j+s")
 _LABELS: Final = (*graph.MODELLED.keys() - graph.REVERSE.keys(), "Cluster", "Dashboardgroup",
                   "Database", "Schema", graph.ITEM)  # fmt: skip
 
@@ -59,12 +58,6 @@ class Neo4jGraph(graph.Graph):
         # Suppress hints such as that no node has a label yet.
         logging.getLogger("neo4j.notifications").setLevel(logging.ERROR)
         uri = settings.neo4j_uri.reveal() if settings.neo4j_uri else ""
-        if not uri.startswith(_SCHEMES):
-            raise CatalogUnavailable(
-                f"'{settings.neo4j_uri}' is not an address of Neo4j. Check {_SECTION}.neo4j_uri, "
-                "as in neo4j+s://graph.example.com:7687.",
-                platform=KIND,
-            )
         trust: dict[str, Any] = {}
         if settings.ca_file is not None:
             # The driver accepts either a secure scheme or certificates.
@@ -200,7 +193,7 @@ def _difference(
     if not (nodes or relations or removed_nodes or removed_relations):
         return None
     if any(each.type in ("TABLE_OF", "DASHBOARD_OF") for each in relations):
-        relations |= {each: {} for each in wanted.chain}
+        relations |= {each: {} for each in wanted.parents}
     references = {
         node: {**properties, _REFERENCE: True}
         for node, properties in wanted.references.items()

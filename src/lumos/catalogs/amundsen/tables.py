@@ -6,8 +6,18 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from lumos.catalogs.amundsen import graph, names
-from lumos.catalogs.amundsen.graph import BADGE, COLUMN, KIND, TABLE, TAG, USER, Fragment, Node
-from lumos.catalogs.amundsen.packed_fields import pack_fields, unpack_fields
+from lumos.catalogs.amundsen.graph import (
+    BADGE,
+    COLUMN,
+    KIND,
+    TABLE,
+    TAG,
+    USER,
+    Fragment,
+    Node,
+    pack_fields,
+    unpack_fields,
+)
 from lumos.catalogs.interface import AspectStorage
 from lumos.catalogs.packed_properties import restore
 from lumos.model import dataset as aspects
@@ -53,7 +63,6 @@ def render(entry: CatalogEntry) -> RenderedTable:
 
 
 def entry_in(key: str, fragment: Fragment) -> CatalogEntry:
-    """The entry in a fragment."""
     properties = fragment.nodes[Node(TABLE, key)]
     visible = _decode(names.dataset_urn(key), fragment)
     raw = visible.raw
@@ -86,7 +95,7 @@ def _encode(entry: CatalogEntry) -> Fragment:
         fragment.references.update((node, {"name": text}) for node, text in parents)
         fragment.refer(root, "TABLE_OF", schema)
         above = ((schema, "SCHEMA_OF", cluster), (cluster, "CLUSTER_OF", database))
-        fragment = fragment._replace(chain=tuple(graph.relation(*each) for each in above))
+        fragment = fragment._replace(parents=tuple(graph.relation(*each) for each in above))
     fragment.describe(root, entry.documentation.description if entry.documentation else None)
     for source, text in (entry.properties or {}).items():
         if source:

@@ -92,7 +92,6 @@ def lookup_of(name: str) -> str:
 
 
 def column_name(urn: str, column: str) -> str:
-    """The qualified name of a column."""
     return f"{urn}#{quote(column, safe='', errors='surrogatepass')}"
 
 
@@ -121,7 +120,6 @@ def _must_escape(tag: str, index: int, is_edge: bool) -> bool:
 
 
 def tag_of(classification: str) -> str:
-    """The tag of a classification."""
     name = classification.removeprefix(_PREFIX)
     return _ESCAPED.sub(lambda code: _character(int(code[1], 16), code[0]), name)
 
@@ -160,7 +158,6 @@ class AtlasEntries:
         return native, packed.storage
 
     def entry(self, urn: str, entity: AtlasEntity) -> CatalogEntry:
-        """The entry of a dataset in Atlas."""
         properties = entity.attributes.get("properties") or {}
         packed = unpack(properties).exact
         visible = self.decode(urn, entity)
@@ -244,6 +241,8 @@ class AtlasEntries:
     def decode(self, urn: str, entity: AtlasEntity) -> CatalogEntry:
         """Decode the fields of an entity, without packed properties."""
         attributes = entity.attributes
+        own = unpack(attributes.get("properties") or {}).own
+        own.pop(DELETED, None)
         description, owner = attributes.get("description"), attributes.get("owner")
         uri = attributes.get("location")
         keys = tuple(attributes.get("partitionKeys") or ())
@@ -276,7 +275,7 @@ class AtlasEntries:
             documentation=None
             if description is None
             else aspects.Documentation(description=description),
-            properties=unpack(_without_marker(attributes.get("properties") or {})).own or None,
+            properties=own or None,
             raw=self._to_raw(entity),
         )
 
@@ -314,10 +313,6 @@ def is_dataset(urn: str) -> bool:
         return str(Urn.parse(urn)) == urn
     except InvalidUrn:
         return False
-
-
-def _without_marker(properties: Mapping[str, str]) -> dict[str, str]:
-    return {key: text for key, text in properties.items() if key != DELETED}
 
 
 def _field(name: str, column: AtlasEntity) -> Field:

@@ -51,7 +51,6 @@ class AtlasTerms:
         return self._keys.get(guid, name)
 
     def guid(self, key: str) -> str | None:
-        """The GUID of a term, or None."""
         if not self._is_loaded:
             self._load()
         return self._guids.get(key)
@@ -82,7 +81,9 @@ class AtlasTerms:
             if (guid := self.guid(key)) is not None:
                 name, _, glossary = self._names[guid].rpartition("@")
             elif glossary not in glossaries:
-                glossaries[glossary] = self._create_glossary()
+                own = {"qualifiedName": GLOSSARY_NAME, "name": GLOSSARY_NAME}
+                entity = {"typeName": types.GLOSSARY, "guid": "-1", "attributes": own}
+                glossaries[glossary] = self._server.post([entity])["-1"]
             anchor = {"guid": glossaries[glossary], "typeName": types.GLOSSARY}
             identity = {"name": name, "qualifiedName": f"{name}@{glossary}"}
             entities.append({
@@ -108,15 +109,8 @@ class AtlasTerms:
             self._guids[key] = header["guid"]
             self._keys[header["guid"]] = key
 
-    def _create_glossary(self) -> str:
-        attributes = {"qualifiedName": GLOSSARY_NAME, "name": GLOSSARY_NAME}
-        entity = {"typeName": types.GLOSSARY, "guid": "-1", "attributes": attributes}
-        return self._server.post([entity])["-1"]
-
 
 class AtlasItems:
-    """The items of a server."""
-
     def __init__(self, server: AtlasServer, terms: AtlasTerms) -> None:
         self._server = server
         self._terms = terms
@@ -157,7 +151,11 @@ class AtlasItems:
             existing = self._entities(item_type, list(by_key))
             for key, item in by_key.items():
                 values, entity = _attributes(item), existing.get(key)
-                if entity is not None and _has_values(entity, values):
+                attributes = {} if entity is None else entity["attributes"]
+                if entity is not None and all(
+                    (attributes.get(name) or None) == (value or None)
+                    for name, value in values.items()
+                ):
                     continue
                 if item_type is GlossaryTerm:
                     terms[key] = values
@@ -208,7 +206,6 @@ _WITHOUT_RELATIONSHIPS: Final = {"ignoreRelationships": True, "minExtInfo": True
 
 
 def _attributes(item: CatalogItem) -> dict[str, Any]:
-    """The attributes of the entity of an item."""
     packed = pack(item, _visible_part(item), max_length=_MAX_TEXT_LENGTH).properties
     properties = {**own_properties(item.properties, type(item)), **packed}
     if isinstance(item, GlossaryTerm):
@@ -220,11 +217,6 @@ def _attributes(item: CatalogItem) -> dict[str, Any]:
         "name": getattr(item, "display_name", None) or name_in(key) or name,
         "description": getattr(item, "description", None), "properties": properties,
     }  # fmt: skip
-
-
-def _has_values(entity: dict[str, Any], values: dict[str, Any]) -> bool:
-    attributes = entity["attributes"]
-    return all((attributes.get(name) or None) == (value or None) for name, value in values.items())
 
 
 def _qualified_name(type: type[CatalogItem], key: str) -> str:

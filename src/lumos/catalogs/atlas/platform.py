@@ -17,7 +17,6 @@ from lumos.catalogs.cleanup import CleansUp
 from lumos.catalogs.interface import (
     NO_FILTERS,
     AspectStorage,
-    CatalogItem,
     FailedEntry,
     Filters,
     WrittenEntry,
@@ -135,18 +134,6 @@ class Atlas(ServerCatalog, CleansUp):
     def erase_many(self, urns: Sequence[str]) -> None:
         self._read = {}
         self._opened.writer.erase(urns)
-
-    def items(self) -> Iterator[CatalogItem]:
-        return self._opened.items.all()
-
-    def get_items(self, type: type[CatalogItem], keys: Sequence[str]) -> dict[str, CatalogItem]:
-        return self._opened.items.get_many(type, keys)
-
-    def put_items(self, items: Sequence[CatalogItem]) -> Iterator[FailedEntry]:
-        return self._opened.items.put_many(items)
-
-    def erase_item(self, item: CatalogItem) -> None:
-        self._opened.items.erase(item)
 
     def clean_up(self) -> None:
         self._read = {}

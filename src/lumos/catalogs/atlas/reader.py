@@ -52,17 +52,13 @@ class AtlasReader:
         guids = [each["guid"] for each in headers if each["attributes"]["qualifiedName"] in wanted]
         return self._versions(guids)
 
-    def all(self, *, after: str | None = None) -> Iterator[tuple[str, AtlasEntity]]:
-        """All datasets sorted by URN."""
-        yield from self._sorted_datasets(placeholders=False, after=after)
-
-    def placeholders(self) -> Iterator[tuple[str, AtlasEntity]]:
-        """Entities that only exist because the lineage of a dataset refers to them."""
-        yield from self._sorted_datasets(placeholders=True)
-
-    def _sorted_datasets(
-        self, *, placeholders: bool, after: str | None = None
+    def all(
+        self, *, placeholders: bool = False, after: str | None = None
     ) -> Iterator[tuple[str, AtlasEntity]]:
+        """All datasets sorted by URN, or all placeholders.
+
+        Placeholders only exist because the lineage of a dataset refers to them.
+        """
         guids: dict[str, list[str]] = {}
         known: set[str] = set()
         for header in (
@@ -75,16 +71,18 @@ class AtlasReader:
             if is_placeholder == placeholders and urn > (after or "") and is_dataset(urn):
                 guids.setdefault(urn, []).append(header["guid"])
         hadoop: set[str] = set()
-        if not placeholders:
-            for urn, guid in self._all_hadoop():
-                if urn not in known and urn > (after or ""):
-                    guids[urn] = [guid]
+        for type in () if placeholders else types.HADOOP.keys() & self._server.types.keys():
+            for header in self._server.active(type):
+                urn = hadoop_urn(type, header["attributes"]["qualifiedName"])
+                if header["typeName"] == type and urn not in known and urn > (after or ""):
+                    guids[urn] = [header["guid"]]
                     hadoop.add(urn)
         for some in batched(sorted(guids), _CHUNK):
             own = [guid for urn in some if urn not in hadoop for guid in guids[urn]]
+            others = [guid for urn in some if urn in hadoop for guid in guids[urn]]
             entities = {
                 **{urn: rows[0] for urn, rows in self._versions(own).items()},
-                **self._read_hadoop([guid for urn in some if urn in hadoop for guid in guids[urn]]),
+                **self._convert_hadoop(self._server.entities(others)),
             }
             yield from ((urn, entities[urn]) for urn in some if urn in entities)
 
@@ -98,29 +96,25 @@ class AtlasReader:
 
     def hadoop(self, urns: Iterable[str]) -> dict[str, AtlasEntity]:
         """The entities that other tools wrote, by the URNs of the datasets that they represent."""
-        found: dict[str, AtlasEntity] = {}
-        foreign: dict[str, list[AtlasEntity]] = {}
-        for urn in urns:
-            if (location := hadoop_location(urn)) is None or location[0] not in self._server.types:
-                continue
-            if (response := self._server.named(*location)) is not None:
-                found[urn] = self._add_hadoop(*response, foreign)
-        self._add_inputs(foreign)
-        return found
+        locations = (hadoop_location(urn) for urn in urns)
+        found = (
+            self._server.named(*location)
+            for location in locations
+            if location is not None and location[0] in self._server.types
+        )
+        return self._convert_hadoop(filter(None, found))
 
-    def _all_hadoop(self) -> Iterator[tuple[str, str]]:
-        """The URNs and GUIDs of all active entities of other tools."""
-        for type in types.HADOOP.keys() & self._server.types.keys():
-            for header in self._server.active(type):
-                if header["typeName"] == type:
-                    yield hadoop_urn(type, header["attributes"]["qualifiedName"]), header["guid"]
-
-    def _read_hadoop(self, guids: Sequence[str]) -> dict[str, AtlasEntity]:
-        found: dict[str, AtlasEntity] = {}
+    def _convert_hadoop(
+        self, entities: Iterable[tuple[dict[str, Any], dict[str, Any]]]
+    ) -> dict[str, AtlasEntity]:
+        """Entities of other tools by URN; each is given with the entities that it refers to."""
         foreign: dict[str, list[AtlasEntity]] = {}
-        for entity, referred in self._server.entities(guids):
-            urn = hadoop_urn(entity["typeName"], entity["attributes"]["qualifiedName"])
-            found[urn] = self._add_hadoop(entity, referred, foreign)
+        found = {
+            hadoop_urn(entity["typeName"], entity["attributes"]["qualifiedName"]): self._add_hadoop(
+                entity, referred, foreign
+            )
+            for entity, referred in entities
+        }
         self._add_inputs(foreign)
         return found
 

@@ -28,8 +28,6 @@ _ERROR: Final = 400
 
 
 class AtlasServer:
-    """One server; the first call connects."""
-
     def __init__(self, settings: AtlasPlatform) -> None:
         login = None if settings.user is None else (settings.user, settings.password)
         # Servers with CSRF protection require this header, with any value.
@@ -54,7 +52,6 @@ class AtlasServer:
         return text
 
     def user(self) -> str | None:
-        """The name of the authenticated user."""
         return (self._call("GET", "admin/session") or {}).get("userName")
 
     @cached_property
@@ -75,7 +72,6 @@ class AtlasServer:
         }
 
     def define_business_metadata(self, definitions: Mapping[str, Any]) -> None:
-        """Create the business metadata that does not exist."""
         # The list of all types does not contain business metadata.
         for name in definitions.keys() - self.business_metadata.keys():
             row = {"name": name, "typeVersion": types.VERSION, "attributeDefs": definitions[name]}
@@ -89,7 +85,6 @@ class AtlasServer:
             del self.__dict__["business_metadata"]
 
     def set_business_metadata(self, guid: str, values: Mapping[str, Any]) -> None:
-        """Replace the business metadata of an entity."""
         path = f"v2/entity/guid/{guid}/businessmetadata"
         self._call("POST", path, values, query={"isOverwrite": True})
 
@@ -108,7 +103,6 @@ class AtlasServer:
         self._has_defined = True
 
     def define_classifications(self, names: set[str]) -> None:
-        """Create the classifications that do not exist."""
         if new := sorted(names - self.types.keys()):
             self._define("POST", types.classification_definitions(new))
 
@@ -175,7 +169,6 @@ class AtlasServer:
         return None if answer is None else (answer["entity"], answer.get("referredEntities") or {})
 
     def count(self, type: str) -> int:
-        """The approximate number of entities of a type."""
         query = {"typeName": type, "excludeDeletedEntities": False, "limit": 1}
         return int((self._call("POST", "v2/search/basic", query) or {}).get("approximateCount", 0))
 

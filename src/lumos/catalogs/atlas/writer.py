@@ -133,7 +133,9 @@ class AtlasWriter:
 
     def remove_placeholders(self) -> None:
         """Delete placeholders that no lineage refers to any more."""
-        unused = [entity.guid for _, entity in self._reader.placeholders() if not entity.input_of]
+        unused = [
+            entity.guid for _, entity in self._reader.all(placeholders=True) if not entity.input_of
+        ]
         self._server.delete(unused)
         self._server.purge(unused)
 
@@ -324,7 +326,7 @@ def _lineage(entity: AtlasEntity) -> tuple[Any, Any]:
 
 
 def _is_same(before: AtlasEntity, after: AtlasEntity, *, alone: bool = False) -> bool:
-    """Whether nothing has to be written; `alone` ignores what bulk writes do not update."""
+    """Whether nothing has to be written; with `alone`, nothing in a bulk write."""
     is_same = before.deleted == after.deleted and all(
         _is_equal(before.attributes.get(key), value) for key, value in after.attributes.items()
     )

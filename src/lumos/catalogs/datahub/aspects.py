@@ -7,6 +7,7 @@ replace, patch or delete them; a server stores the resulting aspects.
 import copy
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import msgspec
@@ -51,12 +52,10 @@ class AspectWrite(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
     @property
     def removes(self) -> bool:
-        """Whether it deletes the aspect."""
         return bool(self.extras.get("changeType") == "DELETE")
 
     @property
     def removes_entity(self) -> bool:
-        """Whether it deletes the entity."""
         return self.removes and self.aspect in ("", _KEY)
 
     @property
@@ -66,13 +65,10 @@ class AspectWrite(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
     @property
     def replaces(self) -> bool:
-        """Whether the body replaces the aspect."""
         return self.body is not None and self.extras.get("changeType") not in ("DELETE", "PATCH")
 
 
 class Entity(NamedTuple):
-    """An entity's type and URN."""
-
     type: str
     urn: str
 
@@ -220,7 +216,6 @@ def check_writes(writes: Iterable[AspectWrite]) -> list[AspectWrite]:
 
 
 def aspects_after(writes: Iterable[AspectWrite]) -> Aspects:
-    """The aspects after some writes."""
     aspects: Aspects = {}
     for write in writes:
         if write.replaces:
@@ -230,17 +225,11 @@ def aspects_after(writes: Iterable[AspectWrite]) -> Aspects:
         elif write.patches:
             before = aspects.get(write.aspect)
             body = apply_patch(write.aspect, before, write.body)
-            if body != before and _is_valid(write.aspect, body):
-                aspects[write.aspect] = body
+            with suppress(msgspec.ValidationError):
+                msgspec.convert(body, _ASPECT_TYPES.get(write.aspect, Any))
+                if body != before:
+                    aspects[write.aspect] = body
     return aspects
-
-
-def _is_valid(aspect: str, body: Any) -> bool:
-    try:
-        msgspec.convert(body, _ASPECT_TYPES.get(aspect, Any))
-    except msgspec.ValidationError:
-        return False
-    return True
 
 
 # Changes of aspects that keep all fields that are not read.
@@ -331,7 +320,6 @@ def writes_in_raw(raw: Mapping[str, Any]) -> Writes:
 
 
 def to_raw(writes: Writes) -> dict[str, Any]:
-    """Encode writes for `raw`."""
     return {
         aspect: [
             msgspec.to_builtins(_RawWrite(body=each.body, extras=each.extras)) for each in group
@@ -341,7 +329,6 @@ def to_raw(writes: Writes) -> dict[str, Any]:
 
 
 def raw_of_others(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """The raw records of other catalogs."""
     return {catalog: body for catalog, body in raw.items() if catalog != CATALOG}
 
 
@@ -390,7 +377,10 @@ def apply_patch(aspect: str, body: Any, patch: Any) -> Any:
         mapped = _to_maps(copy.deepcopy(body or {}), keys := given or _LIST_KEYS.get(aspect, {}))
         for operation in operations:
             _apply(mapped, operation["op"].lower(), operation["path"], operation.get("value"))
-        return _to_lists(mapped, keys)
+        for name, fields in keys.items():
+            if isinstance(members := mapped.get(name), dict):
+                mapped[name] = _members(members, fields)
+        return mapped
     except (_NotApplicable, AttributeError, KeyError, TypeError):
         return body
 
@@ -424,13 +414,6 @@ def _to_maps(body: dict[str, Any], keys: Mapping[str, Sequence[str]]) -> dict[st
         if name in body:
             body[name] = members
     return body
-
-
-def _to_lists(mapped: dict[str, Any], keys: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    for name, fields in keys.items():
-        if isinstance(members := mapped.get(name), dict):
-            mapped[name] = _members(members, fields)
-    return mapped
 
 
 def _members(members: Any, fields: Sequence[str]) -> list[Any]:

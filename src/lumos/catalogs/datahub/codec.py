@@ -103,7 +103,6 @@ class Codec(ABC, Generic[T]):
         return RenderedItem(writes_for(aspects, raw_writes), storage)
 
     def current(self, writes: Iterable[AspectWrite]) -> Aspects:
-        """The aspects after some writes."""
         return aspects_after(writes)
 
     def decode(self, key: str, aspects: Aspects) -> T:

@@ -76,11 +76,11 @@ def read_name(aspects: Aspects, default: str) -> str:
 
 def write_name(aspects: Aspects, name: str) -> None:
     """Write the name, unless it is invalid Unicode, which is packed instead."""
-    update_aspect(aspects, PROPERTIES, name=name if _is_unicode(name) else None)
+    is_valid = not any("\ud800" <= character <= "\udfff" for character in name)
+    update_aspect(aspects, PROPERTIES, name=name if is_valid else None)
 
 
 def read_structured(aspects: Aspects) -> Properties:
-    """Structured properties by URN."""
     items = (aspects.get(STRUCTURED) or {}).get("properties") or ()
     return {item["propertyUrn"]: _structured_text(item.get("values") or ()) for item in items}
 
@@ -185,7 +185,11 @@ def write_ownership(aspects: Aspects, ownership: Ownership | None) -> None:
     update_aspect(aspects, "ownership", {"lastModified": STAMP}, owners=owners)
     if "ownerTypes" in aspects["ownership"]:
         # DataHub derives this key from the list; keep the two consistent.
-        update_aspect(aspects, "ownership", ownerTypes=_owner_types(owners))
+        owner_types: dict[str, list[str]] = {}
+        for item in owners:
+            if item.get("typeUrn"):
+                owner_types.setdefault(item["typeUrn"], []).append(item["owner"])
+        update_aspect(aspects, "ownership", ownerTypes=owner_types)
 
 
 def read_definition(aspects: Aspects) -> Definition | None:
@@ -240,18 +244,16 @@ def _read_owner(item: Any) -> Owner | None:
     user, group = entity_name("corpuser", urn), entity_name("corpGroup", urn)
     if user is None and group is None:
         return None
+    type = entity_name("ownershipType", item.get("typeUrn") or "")
+    if type is None:
+        type = str(item.get("type", "NONE"))
+    elif type.startswith(_SYSTEM):
+        type = type.removeprefix(_SYSTEM).upper()
     return Owner(
         name=user if group is None else group,  # type: ignore[arg-type]
         kind="user" if group is None else "group",
-        type=_owner_type(item),
+        type=type,
     )
-
-
-def _owner_type(item: Any) -> str:
-    name = entity_name("ownershipType", item.get("typeUrn") or "")
-    if name is None:
-        return str(item.get("type", "NONE"))
-    return name.removeprefix(_SYSTEM).upper() if name.startswith(_SYSTEM) else name
 
 
 def _owner_item(owner: Owner) -> dict[str, Any]:
@@ -264,22 +266,9 @@ def _owner_item(owner: Owner) -> dict[str, Any]:
     return {"owner": urn, "type": "CUSTOM", "typeUrn": entity_urn("ownershipType", owner.type)}
 
 
-def _owner_types(owners: list[Any]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for item in owners:
-        if item.get("typeUrn"):
-            found.setdefault(item["typeUrn"], []).append(item["owner"])
-    return found
-
-
-def _is_unicode(text: str) -> bool:
-    """Whether text is valid Unicode, which file names need not be."""
-    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
-
-
 def _structured_text(items: Any) -> str:
     """The values of a structured property: a single text unchanged, others as a JSON list."""
-    plain = [_structured_value(item) for item in items]
+    plain = [next(iter(item.values()), None) if isinstance(item, dict) else item for item in items]
     if len(plain) == 1 and isinstance(plain[0], str) and not plain[0].startswith("["):
         return plain[0]
     return msgspec.json.encode(plain).decode()
@@ -291,10 +280,6 @@ def _structured_values(text: str) -> list[dict[str, Any]]:
     except msgspec.MsgspecError:
         plain = [text]
     return [{"string" if isinstance(each, str) else "double": each} for each in plain]
-
-
-def _structured_value(item: Any) -> Any:
-    return next(iter(item.values()), None) if isinstance(item, dict) else item
 
 
 def _read_time(stamp: Any) -> datetime | None:

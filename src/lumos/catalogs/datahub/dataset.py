@@ -40,6 +40,7 @@ from lumos.catalogs.datahub.schema import (
     read_schema,
     write_schema,
 )
+from lumos.catalogs.interface import SeparatesUserEdits
 from lumos.model.catalog import CatalogEntry
 from lumos.model.schema import Schema
 from lumos.model.urn import Urn
@@ -241,7 +242,6 @@ class DatasetCodec(Codec[CatalogEntry]):
 
 
 def read_instance(aspects: Mapping[str, Any]) -> str | None:
-    """The platform instance of a dataset."""
     return instance_name((aspects.get(INSTANCE) or {}).get("instance") or "")
 
 
@@ -255,38 +255,46 @@ def _since_last_creation(writes: Sequence[AspectWrite]) -> Sequence[AspectWrite]
     return later if any(each.replaces for each in later) else writes
 
 
-def adjust_merge_inputs(
-    base: CatalogEntry | None, theirs: CatalogEntry | None, ours: CatalogEntry
-) -> tuple[CatalogEntry | None, CatalogEntry | None]:
-    """Adjust `base` and `theirs`, so that a merge recognizes descriptions of users.
+class DataHubCatalog(SeparatesUserEdits):
+    """What a DataHub server and a DataHub file have in common."""
 
-    A description that users entered counts as theirs even if Lumos wrote the same text. Annotations
-    of a missing column are restored with the column.
-    """
-    if theirs is None or CATALOG not in theirs.raw:
+    native: ClassVar[frozenset[str]] = NATIVE
+    shows_display_names: ClassVar[bool] = True
+
+    def adjust_for_merge(
+        self, base: CatalogEntry | None, theirs: CatalogEntry | None, ours: CatalogEntry
+    ) -> tuple[CatalogEntry | None, CatalogEntry | None]:
+        """Adjust `base` and `theirs`, so that a merge recognizes descriptions of users.
+
+        A description that users entered counts as theirs even if Lumos wrote the same text.
+        Annotations of a missing column are restored with the column.
+        """
+        if theirs is None or CATALOG not in theirs.raw:
+            return base, theirs
+        user_edits = _edited_aspects(theirs)
+        description = (user_edits.get(EDITED) or {}).get("description")
+        if base is not None and base.documentation is not None and description is not None:
+            earlier = (_edited_aspects(base).get(EDITED) or {}).get("description")
+            if earlier is None and base.documentation.description == description:
+                documentation = msgspec.structs.replace(base.documentation, description=None)
+                base = msgspec.structs.replace(base, documentation=documentation)
+        if base is not None and base.schema is not None and user_edits.get(EDITS):
+            before = Edits(_edited_aspects(base).get(EDITS)).descriptions()
+            descriptions = Edits(user_edits[EDITS]).descriptions()
+            new_descriptions = {
+                path: text for path, text in descriptions.items() if path not in before
+            }
+            base = msgspec.structs.replace(
+                base, schema=_without_user_descriptions(base.schema, new_descriptions)
+            )
+        if user_edits.get(EDITS) and ours.schema is not None and theirs.schema is not None:
+            names = {field.name for field in theirs.schema.fields}
+            new_fields = [field for field in ours.schema.fields if field.name not in names]
+            annotated = fields_with_edits(user_edits[EDITS], new_fields, ours.platform)
+            if annotated:
+                fields = (*theirs.schema.fields, *annotated)
+                theirs = msgspec.structs.replace(theirs, schema=Schema(fields=fields))
         return base, theirs
-    user_edits = _edited_aspects(theirs)
-    description = (user_edits.get(EDITED) or {}).get("description")
-    if base is not None and base.documentation is not None and description is not None:
-        earlier = (_edited_aspects(base).get(EDITED) or {}).get("description")
-        if earlier is None and base.documentation.description == description:
-            documentation = msgspec.structs.replace(base.documentation, description=None)
-            base = msgspec.structs.replace(base, documentation=documentation)
-    if base is not None and base.schema is not None and user_edits.get(EDITS):
-        before = Edits(_edited_aspects(base).get(EDITS)).descriptions()
-        descriptions = Edits(user_edits[EDITS]).descriptions()
-        new_descriptions = {path: text for path, text in descriptions.items() if path not in before}
-        base = msgspec.structs.replace(
-            base, schema=_without_user_descriptions(base.schema, new_descriptions)
-        )
-    if user_edits.get(EDITS) and ours.schema is not None and theirs.schema is not None:
-        names = {field.name for field in theirs.schema.fields}
-        new_fields = [field for field in ours.schema.fields if field.name not in names]
-        annotated = fields_with_edits(user_edits[EDITS], new_fields, ours.platform)
-        if annotated:
-            fields = (*theirs.schema.fields, *annotated)
-            theirs = msgspec.structs.replace(theirs, schema=Schema(fields=fields))
-    return base, theirs
 
 
 def _without_user_descriptions(schema: Schema, user_descriptions: Mapping[str, str]) -> Schema:

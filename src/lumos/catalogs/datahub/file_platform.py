@@ -10,9 +10,8 @@ from lumos.catalogs.datahub.aspects import CATALOG, Entity, aspects_after, read_
 from lumos.catalogs.datahub.codec import RenderedItem
 from lumos.catalogs.datahub.dataset import (
     INSTANCE,
-    NATIVE,
+    DataHubCatalog,
     DatasetCodec,
-    adjust_merge_inputs,
     read_instance,
 )
 from lumos.catalogs.datahub.items import DataHubItems
@@ -22,7 +21,6 @@ from lumos.catalogs.interface import (
     AspectStorage,
     CatalogItem,
     FailedEntry,
-    SeparatesUserEdits,
     WrittenEntry,
 )
 from lumos.errors import LumosError
@@ -37,13 +35,11 @@ class _Opened(NamedTuple):
     items: DataHubItems
 
 
-class DatahubFile(FileCatalog, SeparatesUserEdits):
+class DatahubFile(DataHubCatalog, FileCatalog):
     """A metadata file of DataHub; the first write creates it."""
 
     kind: ClassVar[str] = "datahub-file"
     example: ClassVar[str] = "metadata.json"
-    shows_display_names: ClassVar[bool] = True
-    native: ClassVar[frozenset[str]] = NATIVE
 
     def __init__(self, settings: Any) -> None:
         super().__init__(settings)
@@ -105,11 +101,6 @@ class DatahubFile(FileCatalog, SeparatesUserEdits):
         for urn in (entry.urn, *lineage.upstream_urns(entry)):
             opened.naming.reserve(urn)
         return opened.datasets.render(entry)
-
-    def adjust_for_merge(
-        self, base: CatalogEntry | None, theirs: CatalogEntry | None, ours: CatalogEntry
-    ) -> tuple[CatalogEntry | None, CatalogEntry | None]:
-        return adjust_merge_inputs(base, theirs, ours)
 
     def erase(self, urn: str) -> None:
         opened = self._opened

@@ -26,7 +26,7 @@ from lumos.model.lineage import ColumnMapping, LineageType
 UPSTREAM: Final = "upstreamLineage"
 # The property of an edge with the URN of its dataset in Lumos, since DataHub's URN is ambiguous.
 _URN_PROPERTY: Final = "lumos.urn"
-# An aspect whose text has none of these has no edge with an explicit URN or instance (`%40`).
+# Texts that occur in every aspect with an explicit URN or instance (`%40`).
 URN_MARKERS: Final = (_URN_PROPERTY.encode(), b"%40")
 _TO_DATAHUB: Final[dict[LineageType, str]] = {
     "TRANSFORMED": "TRANSFORMED",
@@ -55,7 +55,7 @@ def read_lineage(aspects: Aspects, naming: Naming) -> Lineage | None:
         mappings = tuple(columns.pop(item["dataset"], ()))
         edges.append(
             UpstreamEdge(
-                urn=_edge_urn(item, naming),
+                urn=_explicit_urn(item) or naming.to_lumos(item["dataset"]),
                 type=_FROM_DATAHUB.get(item.get("type", ""), "TRANSFORMED"),
                 columns=mappings,
             )
@@ -79,8 +79,17 @@ def write_lineage(
             # Not the URN of a dataset; packed into the properties.
             continue
         upstreams.append(_upstream_item(old.get(dataset), dataset, edge, naming))
-        mappings = dict.fromkeys(map(_storable_mapping, edge.columns))
-        wanted += [(dataset, column) for column in mappings if _has_field_names(column)]
+        # DataHub stores no other fields of a mapping, and requires names on both sides.
+        mappings = dict.fromkeys(
+            ColumnMapping(
+                upstream=each.upstream,
+                downstream=each.downstream,
+                transformation=each.transformation,
+            )
+            for each in edge.columns
+            if all(map(field_paths.to_plain, (each.upstream, each.downstream)))
+        )
+        wanted += [(dataset, column) for column in mappings]
     datasets_with_edge = old.keys() | {item["dataset"] for item in upstreams}
     fields = _column_lineage(
         body.get("fineGrainedLineages") or (), wanted, downstream_urn, datasets_with_edge
@@ -164,18 +173,6 @@ def _column_item(dataset: str, column: ColumnMapping, downstream_urn: str) -> di
     return item
 
 
-def _storable_mapping(column: ColumnMapping) -> ColumnMapping:
-    """The fields of a mapping that DataHub can store."""
-    return ColumnMapping(
-        upstream=column.upstream, downstream=column.downstream, transformation=column.transformation
-    )
-
-
-def _has_field_names(column: ColumnMapping) -> bool:
-    """Whether both columns have a name, as DataHub requires."""
-    return all(map(field_paths.to_plain, (column.upstream, column.downstream)))
-
-
 def _mappings(item: Any) -> list[tuple[str, ColumnMapping]]:
     """The mappings in an item, each with the upstream dataset."""
     if item.get("upstreamType") != "FIELD_SET":
@@ -200,11 +197,6 @@ def _mappings(item: Any) -> list[tuple[str, ColumnMapping]]:
 
 def _column_path(path: str) -> str:
     return field_paths.parse(path).lumos if path.startswith(field_paths.VERSION) else path
-
-
-def _edge_urn(item: Any, naming: Naming) -> str:
-    explicit = _explicit_urn(item)
-    return naming.to_lumos(item["dataset"]) if explicit is None else explicit
 
 
 def _explicit_urn(item: Any) -> str | None:

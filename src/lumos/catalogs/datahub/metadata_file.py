@@ -134,7 +134,6 @@ class MetadataFile:
             raise NotMetadata(self.path, urn, str(problem)) from None
 
     def error(self, position: str, problem: str) -> NotMetadata:
-        """The error for an invalid aspect."""
         return NotMetadata(self.path, position, problem)
 
     def mentions(self, urn: str, aspect: str, texts: Sequence[bytes]) -> bool:
@@ -162,7 +161,6 @@ class MetadataFile:
             self._is_saved = False
 
     def remove_change_without_urn(self, name: str) -> None:
-        """Remove a change without an entity URN."""
         if (record := self._without_urn.pop(name, None)) is not None:
             record.text = None
             self._is_saved = False
@@ -305,7 +303,6 @@ class MetadataFile:
 
 
 def _write_in_proposal(change: dict[str, Any], aspect: str) -> AspectWrite:
-    """The write in a change proposal."""
     extras = {
         key: value
         for key, value in change.items()
@@ -418,8 +415,6 @@ def _encode(change: Any) -> bytes:
 
 
 class _FileContent(NamedTuple):
-    """The content of a file and its version."""
-
     data: bytes | None
     version: _FileVersion
 

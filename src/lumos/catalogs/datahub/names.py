@@ -68,7 +68,7 @@ def entity_urn(type: str, name: str) -> str:
 
 
 def entity_name(type: str, urn: str) -> str | None:
-    """The name in such a URN, or None for a URN of another type."""
+    """The name in the URN of a tag, a term or a user; None for a URN of another type."""
     prefix = f"urn:li:{type}:"
     return _NAMES.decode(urn[len(prefix) :]) if urn.startswith(prefix) and urn != prefix else None
 
@@ -130,7 +130,7 @@ def lumos_urn(urn: str, instance: str | None = None) -> Urn | None:
     if (
         decoded is not None
         and _encode_urn(decoded, explicit_instance=has_explicit_instance(urn)) == urn
-        and not _is_wrapper(decoded)
+        and ((wrapped := _wrapped_urn(decoded)) is None or lumos_urn(wrapped) != decoded)
     ):
         return decoded
     # Without its instance, the name may be empty; then it does not start with an instance.
@@ -146,11 +146,6 @@ def is_ambiguous(urn: str) -> bool:
     """Whether a dataset with an instance may have the same DataHub URN."""
     match = _DATASET.match(urn)
     return match is not None and not has_explicit_instance(urn) and "." in match["name"][1:-1]
-
-
-def _is_wrapper(urn: Urn) -> bool:
-    wrapped = _wrapped_urn(urn)
-    return wrapped is not None and lumos_urn(wrapped) == urn
 
 
 def _wrapped_urn(urn: Urn) -> str | None:

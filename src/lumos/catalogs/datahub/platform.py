@@ -10,12 +10,11 @@ import msgspec
 
 from lumos.catalogs.adapter import ServerCatalog
 from lumos.catalogs.datahub.aspects import CATALOG, Entity
-from lumos.catalogs.datahub.dataset import NATIVE, adjust_merge_inputs
+from lumos.catalogs.datahub.dataset import DataHubCatalog
 from lumos.catalogs.datahub.lineage import upstream_urns
 from lumos.catalogs.datahub.names import check_dataset_urn
-from lumos.catalogs.datahub.reader import DATASET, DataHubReader, possible_datahub_urns
+from lumos.catalogs.datahub.reader import DATASET, DataHubReader, ServerItems, possible_datahub_urns
 from lumos.catalogs.datahub.server import KIND, Gms
-from lumos.catalogs.datahub.server_items import ServerItems
 from lumos.catalogs.datahub.server_model import DataHubModel
 from lumos.catalogs.datahub.writer import (
     Change,
@@ -31,7 +30,6 @@ from lumos.catalogs.interface import (
     AspectStorage,
     CatalogItem,
     FailedEntry,
-    SeparatesUserEdits,
     WrittenEntry,
 )
 from lumos.config.platforms import DatahubPlatform
@@ -44,13 +42,11 @@ class _Opened(NamedTuple):
     items: ServerItems
 
 
-class Datahub(ServerCatalog, SeparatesUserEdits):
+class Datahub(DataHubCatalog, ServerCatalog):
     """A DataHub server."""
 
     kind: ClassVar[str] = KIND
-    native: ClassVar[frozenset[str]] = NATIVE
     batch_size: ClassVar[int] = 1_000
-    shows_display_names: ClassVar[bool] = True
     settings_type: ClassVar[Any] = DatahubPlatform
     package: ClassVar[tuple[str, str]] = ("datahub", "acryl-datahub")
 
@@ -111,11 +107,6 @@ class Datahub(ServerCatalog, SeparatesUserEdits):
     def storage_of(self, entry: CatalogEntry) -> dict[str, AspectStorage]:
         return self._opened.reader.render(entry).storage
 
-    def adjust_for_merge(
-        self, base: CatalogEntry | None, theirs: CatalogEntry | None, ours: CatalogEntry
-    ) -> tuple[CatalogEntry | None, CatalogEntry | None]:
-        return adjust_merge_inputs(base, theirs, ours)
-
     def erase_many(self, urns: Sequence[str]) -> None:
         reader = self._opened.reader
         jobs = [
@@ -127,20 +118,8 @@ class Datahub(ServerCatalog, SeparatesUserEdits):
                 raise outcome.problem
             reader.naming.remove(outcome.subject)
 
-    def items(self) -> Iterator[CatalogItem]:
-        return self._opened.items.all()
-
-    def get_items(self, type: type[CatalogItem], keys: Sequence[str]) -> dict[str, CatalogItem]:
-        return self._opened.items.get_many(type, keys)
-
-    def put_items(self, items: Sequence[CatalogItem]) -> Iterator[FailedEntry]:
-        return self._opened.items.put_many(items)
-
     def item_as_stored(self, item: CatalogItem) -> CatalogItem:
         return self._opened.items.as_stored(item)
-
-    def erase_item(self, item: CatalogItem) -> None:
-        self._opened.items.erase(item)
 
     @cached_property
     def _opened(self) -> _Opened:

@@ -57,7 +57,6 @@ class MetadataProposal(NamedTuple):
 
 @cache
 def classes() -> ModuleType:
-    """The classes of DataHub's model."""
     _configure_package()
     import datahub.metadata.schema_classes as found
 
@@ -80,7 +79,10 @@ def _encoded_proposal_class() -> type[Any]:
                 "changeType": self.changeType,
                 "aspectName": self.aspectName,
                 "aspect": {"value": self.aspect.value, "contentType": self.aspect.contentType},
-                "systemMetadata": _metadata_json(self.systemMetadata),
+                "systemMetadata": {
+                    name: getattr(self.systemMetadata, name)
+                    for name in ("lastObserved", "runId", "lastRunId", "properties")
+                },
             }
 
     return EncodedProposal
@@ -125,15 +127,6 @@ def open_graph(settings: DatahubPlatform) -> Any:
     )
     _authenticate(graph.session, settings)
     return graph
-
-
-def _metadata_json(metadata: Any) -> dict[str, Any]:
-    return {
-        "lastObserved": metadata.lastObserved,
-        "runId": metadata.runId,
-        "lastRunId": metadata.lastRunId,
-        "properties": metadata.properties,
-    }
 
 
 def _configure_package() -> None:
@@ -206,7 +199,6 @@ class Gms:
             return self._opened
 
     def version(self) -> str:
-        """The version of the server."""
         config = self._request("its configuration", "get", "/config", dict[str, Any])
         if config.get("noCode") != "true":
             raise self._not_datahub()
@@ -290,12 +282,10 @@ class Gms:
         )
 
     def remove_aspect(self, type: str, urn: str, aspect: str) -> None:
-        """Delete one aspect of an entity."""
         path = f"/openapi/v3/entity/{type}/{quote(urn, safe='')}/{aspect}"
         self._request(f"{urn} {aspect}", "delete", path, Any)
 
     def erase(self, urn: str) -> None:
-        """Delete an entity permanently."""
         self.caller.call(urn, lambda: self._graph.hard_delete_entity(urn))
 
     def close(self) -> None:

@@ -11,8 +11,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from lumos.catalogs.datahub.aspects import Entity
 from lumos.catalogs.datahub.names import entity_name, is_acceptable, platform_urn
-from lumos.catalogs.datahub.patches import EMPTY, STAMPS
 from lumos.catalogs.datahub.server import classes, key_aspect
+from lumos.catalogs.datahub.writer import EMPTY, STAMPS
 
 # Fields that a server has and the model does not, by record.
 KnownFields: TypeAlias = set[tuple[str, str]]
@@ -170,7 +170,9 @@ class _ShapeBuilder:
             default = field.default if field.has_default else None
             if default is not None:
                 default = shape.convert(default, set(), send=False)
-            may_be_empty = default is None and _is_collection(field.type)
+            options = field.type.schemas if field.type.type == "union" else [field.type]
+            is_collection = all(each.type in ("array", "map", "null") for each in options)
+            may_be_empty = default is None and is_collection
             record.fields[field.name] = _Field(shape, field.has_default, default, may_be_empty)
         return record
 
@@ -191,11 +193,6 @@ def _union_name(schema: Any) -> str:
     )
 
 
-def _is_collection(schema: Any) -> bool:
-    branches = schema.schemas if schema.type == "union" else [schema]
-    return all(each.type in ("array", "map", "null") for each in branches)
-
-
 class DataHubModel:
     """The model in DataHub's package, extended by the aspects and fields that a server has."""
 
@@ -204,7 +201,6 @@ class DataHubModel:
         self._known_fields: KnownFields = set()
 
     def types(self) -> frozenset[str]:
-        """The types of entities."""
         return frozenset(classes().KEY_ASPECTS)
 
     def is_internal(self, type: str) -> bool:
@@ -281,16 +277,11 @@ def _is_set_by_server(entity: Entity, aspect: str, body: Any) -> bool:
     if aspect == _INSTANCE:
         return bool(body == {"platform": _default_platform(entity)})
     if aspect == _BROWSE:
-        path = [tuple(step.items()) for step in body.get("path", ())]
-        return path in ([(("id", "Default"),)], _default_browse_path(entity.urn))
+        # A server creates the browse path from the name.
+        name = entity.urn.partition(",")[2].rpartition(",")[0]
+        *parents, _ = name.split("/" if "/" in name else ".")
+        return body.get("path", []) in ([{"id": "Default"}], [{"id": part} for part in parents])
     return False
-
-
-def _default_browse_path(urn: str) -> list[tuple[tuple[str, str], ...]]:
-    """The browse path that a server creates from the name."""
-    name = urn.partition(",")[2].rpartition(",")[0]
-    *parents, _ = name.split("/" if "/" in name else ".")
-    return [(("id", part),) for part in parents]
 
 
 def _default_platform(entity: Entity) -> str | None:

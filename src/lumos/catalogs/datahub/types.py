@@ -52,7 +52,6 @@ _TYPE_BY_CLASS: Final[dict[str, DataType]] = {
 
 
 def class_of(type: DataType) -> str:
-    """The DataHub class of a type."""
     match type:
         case String():
             return "StringType"
@@ -73,7 +72,6 @@ def class_of(type: DataType) -> str:
 
 
 def to_class(type: DataType) -> dict[str, Any]:
-    """Encode a type for DataHub."""
     details: dict[str, Any] = {}
     match type:
         case Array(element, _):

@@ -94,7 +94,6 @@ def make_certificate(
 
 
 def write_certificate(certificate: Certificate, file: Path) -> None:
-    """Write a certificate as JSON."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(to_json(certificate, indent=2) + b"\n")
 

@@ -64,7 +64,7 @@ class MigrationRecord(msgspec.Struct, frozen=True, kw_only=True):
     mapping: Mapping
     needs: tuple[UnmappedName, ...]
     remarks: tuple[str, ...]
-    # Files of earlier migrations; one of them may be the last that changed anything.
+    # Files of earlier migrations. If the last one changed nothing, a rollback needs one of these.
     earlier: tuple[str, ...] = ()
     skipped: tuple[RefusedReport, ...] = ()
     imported: ImportReport | None = None
@@ -109,7 +109,6 @@ class MigrationLog:
         return record
 
     def save(self, record: MigrationRecord) -> None:
-        """Record the state of a migration."""
         _write(self._record, record)
 
     def reopen(self, record: MigrationRecord, store: Store) -> MigrationRecord:

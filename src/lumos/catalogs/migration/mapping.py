@@ -17,9 +17,7 @@ from lumos.model.catalog import (
     CatalogEntity,
     CatalogEntry,
     GlossaryTerm,
-    Group,
     Job,
-    User,
     entity_id,
     entity_urn,
 )
@@ -258,14 +256,6 @@ def _map_term(term: GlossaryTerm, mapping: Mapping) -> GlossaryTerm:
     )
 
 
-def _map_user(user: User, mapping: Mapping) -> User:
-    return msgspec.structs.replace(user, groups=_rename(user.groups, mapping.owners))
-
-
-def _map_group(group: Group, mapping: Mapping) -> Group:
-    return msgspec.structs.replace(group, members=_rename(group.members, mapping.owners))
-
-
 def _map_job(job: Job, mapping: Mapping) -> Job:
     return msgspec.structs.replace(
         job,
@@ -324,8 +314,12 @@ def _renaming_adapter(catalog: str) -> type[RenamesRaw] | None:
 _MAPPERS: Final[dict[EntryKind, Callable[[Any, Mapping], Any]]] = {
     DATASETS: _map_dataset,
     GLOSSARY: _map_term,
-    USERS: _map_user,
-    GROUPS: _map_group,
+    USERS: lambda user, mapping: msgspec.structs.replace(
+        user, groups=_rename(user.groups, mapping.owners)
+    ),
+    GROUPS: lambda group, mapping: msgspec.structs.replace(
+        group, members=_rename(group.members, mapping.owners)
+    ),
     JOBS: _map_job,
     OTHERS: _map_entity,
 }

@@ -7,11 +7,11 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from lumos.catalogs import Connects, StoresItems
+from lumos.catalogs import Connects, FailedEntry, ReadsEntries, StoresItems
 from lumos.catalogs.migration.certificate import (
     check_certificate,
     make_certificate,
@@ -25,7 +25,6 @@ from lumos.catalogs.migration.log import (
     check_can_start,
 )
 from lumos.catalogs.migration.mapping import LABELS, Mapping, write_mapped
-from lumos.catalogs.migration.quarantine import OnError, ValidatedCatalog
 from lumos.catalogs.migration.reports import (
     CertificateCheck,
     MigrationPlan,
@@ -37,20 +36,23 @@ from lumos.catalogs.migration.unmapped_names import CatalogNames, find_unmapped_
 from lumos.catalogs.migration.verification import entry_reader, verify
 from lumos.config import Settings
 from lumos.errors import LumosError, MisuseError
-from lumos.model.catalog import entity_urn
+from lumos.model.catalog import CatalogEntry, entity_urn
 from lumos.progress import Progress, no_progress
 from lumos.snapshots.catalogs import PlatformCatalog, SnapshotCatalog, SnapshotCatalogs
 from lumos.snapshots.diff import Cancellation, start_thread
 from lumos.snapshots.export import ExportOptions, export
-from lumos.snapshots.format.document import DATASETS, GLOSSARY, GROUPS, OTHERS, USERS
+from lumos.snapshots.format.checks import implausible_values
+from lumos.snapshots.format.document import DATASETS, GLOSSARY, GROUPS, OTHERS, USERS, EntryKind
 from lumos.snapshots.format.reader import open_snapshot
-from lumos.snapshots.reports import RollbackReport
+from lumos.snapshots.reports import RefusedReport, RollbackReport
 from lumos.snapshots.service import Snapshots
 from lumos.store import NoStore, Store
 from lumos.store.database import LockHeld
 
 if TYPE_CHECKING:
     from lumos.catalogs.sync import CatalogScan
+
+OnError: TypeAlias = Literal["stop", "skip"]
 
 _EXPORTED: Final = "exported.jsonl.zst"
 _MAPPED: Final = "mapped.jsonl.zst"
@@ -533,3 +535,62 @@ def _unused_names(mapping: Mapping, source: CatalogNames) -> Iterator[str]:
         for name in getattr(mapping, what):
             if name not in getattr(source, what):
                 yield f"The mapping names {what[:-1]} '{name}', which the source does not have."
+
+
+class InvalidDataset(LumosError):
+    """A dataset is not valid in a snapshot; nothing was written."""
+
+    def __init__(self, urn: str, reason: str) -> None:
+        self.urn = urn
+        super().__init__(
+            f"The dataset {urn} cannot be migrated: {reason.rstrip('.')}. Nothing was written. "
+            "Skip such datasets with: --on-error skip"
+        )
+
+
+class ValidatedCatalog(SnapshotCatalog):
+    """A catalog without invalid datasets: they raise an error or are `skipped`."""
+
+    def __init__(self, catalog: SnapshotCatalog, on_error: OnError) -> None:
+        self._catalog = catalog
+        self._on_error = on_error
+        self.name, self.kind, self.file = catalog.name, catalog.kind, catalog.file
+        self.skipped: list[RefusedReport] = []
+
+    def datasets(self) -> Iterator[CatalogEntry]:
+        for each in self._read_each():
+            reason = str(each.problem) if isinstance(each, FailedEntry) else _find_error(each)
+            if reason is None:
+                assert isinstance(each, CatalogEntry)
+                yield each
+            elif self._on_error == "stop":
+                raise InvalidDataset(each.urn, reason)
+            else:
+                self.skipped.append(
+                    RefusedReport(kind=DATASETS.singular, key=each.urn, problem=reason)
+                )
+
+    def items(self, kind: EntryKind) -> Iterator[Any]:
+        return self._catalog.items(kind)
+
+    def count(self) -> int | None:
+        return self._catalog.count()
+
+    def lineage_left_out(self) -> int:
+        return self._catalog.lineage_left_out()
+
+    def close(self) -> None:
+        self._catalog.close()
+
+    def _read_each(self) -> Iterator[CatalogEntry | FailedEntry]:
+        catalog = self._catalog
+        if isinstance(catalog, PlatformCatalog) and isinstance(catalog.platform, ReadsEntries):
+            return catalog.platform.export_each()
+        return iter(catalog.datasets())
+
+
+def _find_error(entry: CatalogEntry) -> str | None:
+    """Why a snapshot with this dataset would be invalid, or None."""
+    errors = (each for each in implausible_values(entry.urn, entry) if each.is_error)
+    first = next(errors, None)
+    return None if first is None else f"{first.path}: {first.text}"

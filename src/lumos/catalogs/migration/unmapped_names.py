@@ -55,7 +55,6 @@ class CatalogNames:
         return names
 
     def add(self, entry: CatalogEntry) -> None:
-        """Add the names in one dataset."""
         self.datasets[entry.urn] = entry.urn.casefold()
         if entry.governance is not None:
             self.tags.update(entry.governance.tags)
@@ -79,7 +78,6 @@ class CatalogNames:
             self.display_names[kind][name] = entity.display_name
 
     def labels(self, kind: str) -> Counter[str]:
-        """The names of tags or of domains."""
         return self.tags if kind == "tag" else self.domains
 
     @property

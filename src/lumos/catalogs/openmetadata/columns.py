@@ -10,9 +10,8 @@ from typing import Any, Final
 
 import msgspec
 
-from lumos.catalogs.openmetadata.labels import LabelNames
-from lumos.catalogs.openmetadata.names import decode_name, encode_name, shorten_name
-from lumos.catalogs.openmetadata.texts import without_nul
+from lumos.catalogs.openmetadata.labels import read_labels
+from lumos.catalogs.openmetadata.names import decode_name, encode_name, shorten_name, without_nul
 from lumos.errors import LumosError
 from lumos.model.conversions.sql_types import Dialect, type_from_sql
 from lumos.model.schema import Field, NestedField, Schema
@@ -83,24 +82,28 @@ _TYPE_FIELDS: Final = ("dataType", "arrayDataType", "dataLength", "precision", "
 
 
 LabelWriter = Callable[[Iterable[str], Iterable[str]], list[dict[str, Any]]]
-LabelReader = Callable[[Iterable[Mapping[str, Any]]], LabelNames]
 
 
 def encode_columns(schema: Schema, make_labels: LabelWriter) -> list[Column]:
     """Encode the columns of a schema; fields that OpenMetadata does not have are left out."""
     keys = sum(field.key for field in schema.fields)
-    columns = [_encode_field(field, make_labels, is_only_key=keys == 1) for field in schema.fields]
+    columns = []
+    for field in schema.fields:
+        path = quoted_name(field.name)
+        annotated: dict[str, Field | NestedField] = {nested.path: nested for nested in field.nested}
+        annotated[path] = field
+        member = Member(field.name, field.type, nullable=field.nullable)
+        column = _encode_column(member, path, annotated, make_labels)
+        if field.key and keys == 1:
+            column["constraint"] = _KEY
+        columns.append(column)
     return _without_duplicates(columns)
 
 
-def decode_columns(
-    columns: Iterable[Column], read_labels: LabelReader, keys: Iterable[str] = ()
-) -> Schema:
+def decode_columns(columns: Iterable[Column], keys: Iterable[str] = ()) -> Schema:
     """Decode a schema; `keys` are the names of the columns of a compound key."""
     key_names = frozenset(keys)
-    return Schema(
-        fields=tuple(_decode_column(column, read_labels, key_names) for column in columns)
-    )
+    return Schema(fields=tuple(_decode_column(column, key_names) for column in columns))
 
 
 def key_columns(schema: Schema) -> list[str]:
@@ -112,37 +115,6 @@ def key_columns(schema: Schema) -> list[str]:
 def _without_duplicates(columns: list[Column]) -> list[Column]:
     """Drop columns with duplicate names, which OpenMetadata rejects."""
     return list({column["name"]: column for column in reversed(columns)}.values())[::-1]
-
-
-def _encode_field(field: Field, make_labels: LabelWriter, *, is_only_key: bool) -> Column:
-    nested_fields = {nested.path: nested for nested in field.nested}
-    column = _encode_column(field.name, field.type, field.nullable, field, make_labels)
-    if field.key and is_only_key:
-        column["constraint"] = _KEY
-    _add_children(column, quoted_name(field.name), field.type, nested_fields, make_labels)
-    return column
-
-
-def _add_children(
-    column: Column,
-    path: str,
-    type: DataType,
-    nested_fields: Mapping[str, NestedField],
-    make_labels: LabelWriter,
-) -> None:
-    """Add the nested columns of a column."""
-    struct_path, struct = _find_struct(path, type)
-    if struct is None:
-        return
-    children = []
-    for member in struct.members:
-        member_path = f"{struct_path}.{quoted_name(member.name)}"
-        nested = nested_fields.get(member_path) or NestedField(path=member_path)
-        child = _encode_column(member.name, member.type, member.nullable, nested, make_labels)
-        _add_children(child, member_path, member.type, nested_fields, make_labels)
-        children.append(child)
-    if children:
-        column["children"] = _without_duplicates(children)
 
 
 def _find_struct(path: str, type: DataType) -> tuple[str, Struct | None]:
@@ -159,20 +131,31 @@ def _find_struct(path: str, type: DataType) -> tuple[str, Struct | None]:
 
 
 def _encode_column(
-    name: str,
-    type: DataType,
-    nullable: bool,
-    annotated: Field | NestedField,
+    member: Member,
+    path: str,
+    annotated: Mapping[str, Field | NestedField],
     make_labels: LabelWriter,
 ) -> Column:
-    column: Column = {"name": shorten_name(encode_name(name)), **_type_fields(type)}
-    column["dataTypeDisplay"] = _display(type, annotated.native_type)
-    if annotated.description is not None:
-        column["description"] = without_nul(annotated.description)
-    if tags := make_labels(annotated.tags, annotated.terms):
+    """Encode a column with its nested columns; `annotated` has the annotations by path."""
+    annotations = annotated.get(path) or NestedField(path=path)
+    column: Column = {"name": shorten_name(encode_name(member.name)), **_type_fields(member.type)}
+    column["dataTypeDisplay"] = _display(member.type, annotations.native_type)
+    if annotations.description is not None:
+        column["description"] = without_nul(annotations.description)
+    if tags := make_labels(annotations.tags, annotations.terms):
         column["tags"] = tags
-    if not nullable:
+    if not member.nullable:
         column["constraint"] = _REQUIRED
+    struct_path, struct = _find_struct(path, member.type)
+    if struct is not None and struct.members:
+        column["children"] = _without_duplicates(
+            [
+                _encode_column(
+                    each, f"{struct_path}.{quoted_name(each.name)}", annotated, make_labels
+                )
+                for each in struct.members
+            ]
+        )
     return column
 
 
@@ -209,7 +192,7 @@ def _type_fields(type: DataType) -> dict[str, Any]:
     return dict(_cached_type_fields(type))
 
 
-def _decode_column(column: Column, read_labels: LabelReader, keys: frozenset[str]) -> Field:
+def _decode_column(column: Column, keys: frozenset[str]) -> Field:
     type = _type(column)
     is_key = column.get("constraint") == _KEY
     name = decode_name(column["name"])
@@ -218,11 +201,11 @@ def _decode_column(column: Column, read_labels: LabelReader, keys: frozenset[str
         type=type,
         nullable=column.get("constraint") not in (_REQUIRED, _KEY),
         key=is_key or column["name"] in keys,
-        **_annotations(column, type, read_labels),
+        **_annotations(column, type),
     )
     if not column.get("children"):
         return field
-    nested_fields = list(_nested_fields(column, quoted_name(name), type, read_labels))
+    nested_fields = list(_nested_fields(column, quoted_name(name), type))
     if nested_fields:
         order = {part.path: number for number, part in enumerate(nested_parts(field))}
         nested_fields.sort(key=lambda nested: order.get(nested.path, len(order)))
@@ -230,20 +213,18 @@ def _decode_column(column: Column, read_labels: LabelReader, keys: frozenset[str
     return field
 
 
-def _nested_fields(
-    column: Column, path: str, type: DataType, read_labels: LabelReader
-) -> Iterator[NestedField]:
+def _nested_fields(column: Column, path: str, type: DataType) -> Iterator[NestedField]:
     struct_path, struct = _find_struct(path, type)
     members = struct.members if struct is not None else ()
     for child, member in zip(column.get("children") or (), members, strict=False):
         member_path = f"{struct_path}.{quoted_name(member.name)}"
-        nested = NestedField(path=member_path, **_annotations(child, member.type, read_labels))
+        nested = NestedField(path=member_path, **_annotations(child, member.type))
         if nested != NestedField(path=member_path):
             yield nested
-        yield from _nested_fields(child, member_path, member.type, read_labels)
+        yield from _nested_fields(child, member_path, member.type)
 
 
-def _annotations(column: Column, type: DataType, read_labels: LabelReader) -> dict[str, Any]:
+def _annotations(column: Column, type: DataType) -> dict[str, Any]:
     display = column.get("dataTypeDisplay")
     labels = read_labels(column.get("tags") or ())
     is_default_display = display in (None, "", _display(type, None), column["dataType"].lower())

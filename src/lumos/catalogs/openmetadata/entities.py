@@ -13,7 +13,6 @@ from typing import Any, Final, NamedTuple, TypeVar
 import msgspec
 
 from lumos.catalogs.interface import CatalogItem, FailedEntry, item_key
-from lumos.catalogs.openmetadata.index import Index
 from lumos.catalogs.openmetadata.kinds import (
     CATALOG,
     EMPTY_DESCRIPTION,
@@ -41,7 +40,6 @@ from lumos.catalogs.openmetadata.kinds import (
 from lumos.catalogs.openmetadata.labels import (
     LUMOS,
     PLACEHOLDER_TEXT,
-    OpenMetadataLabels,
     is_qualified,
     lumos_fqn,
     read_labels,
@@ -55,23 +53,18 @@ from lumos.catalogs.openmetadata.names import (
     join_fqn,
     shorten_name,
     split_fqn,
+    without_nul,
 )
-from lumos.catalogs.openmetadata.properties import CustomProperties
 from lumos.catalogs.openmetadata.references import References
-from lumos.catalogs.openmetadata.server import Outdated, Server
+from lumos.catalogs.openmetadata.server import Outdated, retry_if_outdated
 from lumos.catalogs.openmetadata.states import Operation, guard, property_operations
-from lumos.catalogs.openmetadata.texts import without_nul
 from lumos.catalogs.three_way_merge import merge_item
-from lumos.errors import CatalogError, CatalogTooOld, CatalogUnavailable, LumosError
+from lumos.errors import CatalogTooOld, CatalogUnavailable, LumosError
 from lumos.model.catalog import CatalogEntity, GlossaryTerm, Group, Job, User, entity_id
 from lumos.model.json_codec import from_plain, to_json, to_plain
 
 T = TypeVar("T")
 
-_ATTEMPTS: Final = 3
-# The entity is not empty, or Lumos is not allowed to delete it.
-_NOT_DELETABLE: Final = (400, 403)
-_TAKEN: Final = (400, 409)
 _TASK_FIELDS: Final = ("taskType", "taskSQL", "sourceUrl", "startDate", "endDate")
 
 
@@ -87,21 +80,12 @@ class ExactItem(NamedTuple):
 
 
 class Entities:
-    """The items of one server."""
-
-    def __init__(
-        self,
-        server: Server,
-        index: Index,
-        labels: OpenMetadataLabels,
-        properties: CustomProperties,
-        references: References,
-    ) -> None:
-        self._server = server
-        self._index = index
-        self._labels = labels
-        self._properties = properties
+    def __init__(self, references: References) -> None:
         self._references = references
+        self._server = references.server
+        self._index = references.index
+        self._labels = references.labels
+        self._properties = references.properties
         # Items with references to missing entities, and these references.
         self._waiting: dict[str, tuple[CatalogItem, frozenset[tuple[str, str]]]] = {}
         self._has_searched = False
@@ -154,6 +138,11 @@ class Entities:
         if spec.type == "pipeline" and spec is not JOB:
             found += self._tasks(complete_entity).values()
         return [each for each in found if each is not None]
+
+    def get_many(self, type: type[CatalogItem], keys: Iterable[str]) -> dict[str, CatalogItem]:
+        """The items of one type that exist, by key."""
+        found = ((key, self.get(type, key)) for key in keys)
+        return {key: item for key, item in found if item is not None}
 
     def get(self, type: type[CatalogItem], key: str) -> CatalogItem | None:
         """The item with a name or URN, or None."""
@@ -263,13 +252,13 @@ class Entities:
             stored if isinstance(stored, User | Group) else msgspec.structs.replace(stored, urn=urn)
         )
 
-    def put_all(self, items: Iterable[CatalogItem]) -> Iterator[FailedEntry]:
+    def put_many(self, items: Iterable[CatalogItem]) -> Iterator[FailedEntry]:
         """Write items, beginning with those that others refer to; yield the rejected ones."""
         ordered = [(item_key(item), each) for item in items for each in _with_tasks_in_raw(item)]
         written = set()
         for key, item in sorted(ordered, key=lambda each: _rank(each[1])):
             try:
-                written |= self._put_with_retries(item)
+                written |= retry_if_outdated(partial(self._put, item))
             except CatalogUnavailable:
                 raise
             except LumosError as problem:
@@ -293,28 +282,20 @@ class Entities:
             written = set()
             for item in sorted((self._waiting.pop(key)[0] for key in ready), key=_rank):
                 current = self.get(type(item), item_key(item))
+                location = locate(item_key(item)) if isinstance(item, CatalogEntity) else None
+                # Without custom properties, only this process knows the missing references.
+                if current is not None and (location is None or KINDS[location[0]].has_properties):
+                    item = current
                 try:
-                    # Without custom properties, only this process knows the missing references.
-                    written |= self._put_with_retries(
-                        item if current is None or _has_no_properties(item) else current
-                    )
+                    written |= retry_if_outdated(partial(self._put, item))
                 except CatalogUnavailable:
                     raise
                 except LumosError:
                     # Not an error for the caller, since the exact item is stored.
                     continue
 
-    def _put_with_retries(self, item: CatalogItem) -> set[tuple[str, str]]:
-        """Write an item, and retry if it was changed in the meantime; return its possible names."""
-        for attempt in range(1, _ATTEMPTS + 1):
-            try:
-                return self._put(item)
-            except Outdated:
-                if attempt == _ATTEMPTS:
-                    raise
-        raise AssertionError("the last attempt raises")
-
     def _put(self, item: CatalogItem) -> set[tuple[str, str]]:
+        """Write an item; return its possible names."""
         if isinstance(item, CatalogEntity) and task_of(item.urn) is not None:
             return self._put_task(item)
         if isinstance(item, CatalogEntity):
@@ -425,16 +406,19 @@ class Entities:
         if exact != before:
             self._write_property(spec, entity, EXACT_ITEM, None if exact is None else exact.text)
 
-    def _write_property(self, spec: EntityKind, entity: Any, key: str, text: str | None) -> None:
-        operations = self._property(spec, entity, key, text)
-        self._server.patch(f"{spec.route}/{entity['id']}", [*guard(entity), *operations])
-
-    def _property(
-        self, spec: EntityKind, entity: Any, key: str, text: str | None
-    ) -> Iterator[Operation]:
+    def _write_property(
+        self,
+        spec: EntityKind,
+        entity: Any,
+        key: str,
+        text: str | None,
+        others: Iterable[Operation] = (),
+    ) -> None:
+        """Set a custom property together with other operations; None removes it."""
         if text is not None:
             self._properties.declare(spec.type, [key])
-        return property_operations(entity, key, text)
+        operations = [*guard(entity), *others, *property_operations(entity, key, text)]
+        self._server.patch(f"{spec.route}/{entity['id']}", operations)
 
     @cached_property
     def _is_bot(self) -> bool:
@@ -447,7 +431,6 @@ class Entities:
         return None if location is None else self._entity(KINDS["pipeline"], location[1])
 
     def _tasks(self, pipeline: Mapping[str, Any]) -> dict[str, CatalogEntity]:
-        """The tasks of a pipeline by their names."""
         parent = name_of("pipeline", pipeline["fullyQualifiedName"])
         visible = _read_tasks(parent, pipeline.get("tasks") or ())
         exact = _exact_tasks(pipeline)
@@ -473,8 +456,6 @@ class Entities:
         return set()
 
     def _write_tasks(self, pipeline: dict[str, Any], tasks: Mapping[str, CatalogEntity]) -> None:
-        """Replace the tasks of a pipeline."""
-        spec = KINDS["pipeline"]
         parent = name_of("pipeline", pipeline["fullyQualifiedName"])
         existing = {task["name"]: _task_request(task) for task in pipeline.get("tasks") or ()}
         native = {
@@ -495,16 +476,11 @@ class Entities:
             for name, task in tasks.items()
             if visible[name] != task
         }
-        operations = []
-        if native != existing:
-            operations.append({"op": "add", "path": "/tasks", "value": list(native.values())})
-        if exact != _exact_tasks(pipeline):
-            text = to_json(
-                {name: to_plain(each._asdict()) for name, each in exact.items()}
-            ).decode()
-            operations += self._property(spec, pipeline, TASKS, text if exact else None)
-        if operations:
-            self._server.patch(f"pipelines/{pipeline['id']}", [*guard(pipeline), *operations])
+        if native != existing or exact != _exact_tasks(pipeline):
+            operation = {"op": "add", "path": "/tasks", "value": list(native.values())}
+            plain = {name: to_plain(each._asdict()) for name, each in exact.items()}
+            text = to_json(plain).decode() if exact else None
+            self._write_property(KINDS["pipeline"], pipeline, TASKS, text, [operation])
 
     def _native_task(self, existing: Record, name: str, task: CatalogEntity) -> Record:
         modelled = ("displayName", "description", "tags", "downstreamTasks", *_TASK_FIELDS)
@@ -558,7 +534,6 @@ class Entities:
     def _turn_into_placeholder(
         self, spec: EntityKind, fqn: str, entity: dict[str, Any], item: Any
     ) -> None:
-        """Turn an entity into a placeholder."""
         record = {
             **{key: entity[key] for key in spec.required if key in entity},
             "description": PLACEHOLDER_TEXT,
@@ -570,13 +545,7 @@ class Entities:
             self._write_property(spec, entity, EXACT_ITEM, None)
 
     def _delete(self, spec: EntityKind, entity: Mapping[str, Any]) -> bool:
-        try:
-            self._server.delete(f"{spec.route}/{entity['id']}", hardDelete=True)
-        except CatalogError as problem:
-            if problem.status not in _NOT_DELETABLE:
-                raise
-            return False
-        return True
+        return self._server.delete_if_possible(f"{spec.route}/{entity['id']}")
 
     def _is_used(self, spec: EntityKind, entity: Mapping[str, Any]) -> bool:
         usage_fields = {
@@ -709,12 +678,6 @@ def _with_tasks_in_raw(item: CatalogItem) -> Iterator[CatalogItem]:
             yield from _read_tasks(name_of(*location), record_in_raw["tasks"]).values()
 
 
-def _has_no_properties(item: CatalogItem) -> bool:
-    """Whether the kind of an item has no custom properties."""
-    location = locate(item.urn) if isinstance(item, CatalogEntity) else None
-    return location is not None and not KINDS[location[0]].has_properties
-
-
 def _rank(item: CatalogItem) -> tuple[int, int, str]:
     match item:
         case User():
@@ -767,39 +730,27 @@ def _with_edits(exact: ExactItem, current: Any) -> Any:
 
 
 def _exact_item(spec: EntityKind, entity: Mapping[str, Any]) -> ExactItem | None:
-    """Decode the exact item in a custom property; invalid values are ignored."""
+    """The exact item in a custom property; invalid values are ignored."""
     types = {"glossaryTerm": GlossaryTerm, "pipeline": Job if spec == JOB else CatalogEntity}
-    type = types.get(spec.type, CatalogEntity)
     text = (entity.get("extension") or {}).get(EXACT_ITEM)
-    found: ExactItem | None = _decode_property(text, lambda fields: _decode_exact(fields, type))
-    return found
+    return _decode_exact(f'{{"": {text}}}', types.get(spec.type, CatalogEntity)).get("")
 
 
 def _exact_tasks(pipeline: Mapping[str, Any]) -> dict[str, ExactItem]:
-    text = (pipeline.get("extension") or {}).get(TASKS)
-    return (
-        _decode_property(
-            text, lambda fields: {n: _decode_exact(e, CatalogEntity) for n, e in fields.items()}
-        )
-        or {}
-    )
+    return _decode_exact((pipeline.get("extension") or {}).get(TASKS), CatalogEntity)
 
 
-def _decode_exact(fields: Any, type: type[Any]) -> ExactItem:
-    return ExactItem(from_plain(fields["item"], type), from_plain(fields["shown"], type))
-
-
-def _decode_property(text: Any, read: Any) -> Any:
-    if not isinstance(text, str):
-        return None
+def _decode_exact(text: Any, type: type[Any]) -> dict[str, ExactItem]:
     try:
-        return read(msgspec.json.decode(text))
+        return {
+            name: ExactItem(from_plain(fields["item"], type), from_plain(fields["shown"], type))
+            for name, fields in msgspec.json.decode(text).items()
+        }
     except (msgspec.MsgspecError, KeyError, TypeError, AttributeError):
-        return None
+        return {}
 
 
 def _read_tasks(pipeline: str, tasks: Iterable[Mapping[str, Any]]) -> dict[str, CatalogEntity]:
-    """Decode the tasks of a pipeline, by name."""
     found = list(tasks)
     upstream: dict[str, list[str]] = {}
     for task in found:

@@ -5,18 +5,25 @@ Writing starts with `raw` and changes only what contradicts the entry.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple, TypeAlias
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from lumos.catalogs.interface import AspectStorage
-from lumos.catalogs.openmetadata import columns, labels, lineage, texts
+from lumos.catalogs.openmetadata import columns, labels, lineage
 from lumos.catalogs.openmetadata.columns import Column
 from lumos.catalogs.openmetadata.kinds import CATALOG, canonical_urn
 from lumos.catalogs.openmetadata.labels import OpenMetadataLabels, read_labels
 from lumos.catalogs.openmetadata.lineage import Edges
-from lumos.catalogs.openmetadata.names import EntityLocation, join_fqn
+from lumos.catalogs.openmetadata.names import (
+    EntityLocation,
+    encode_own_text,
+    join_fqn,
+    without_lost_characters,
+    without_nul,
+)
+from lumos.catalogs.openmetadata.server import CustomProperties
 from lumos.catalogs.openmetadata.states import (
     COLUMN_KEYS,
     COLUMNS,
@@ -25,7 +32,6 @@ from lumos.catalogs.openmetadata.states import (
     EntityState,
     names_in,
 )
-from lumos.catalogs.openmetadata.texts import encode_own_text, without_nul
 from lumos.catalogs.packed_properties import Packed, pack, restore, unpack
 from lumos.catalogs.plain_merge import merge_json
 from lumos.model.catalog import CatalogEntry
@@ -69,16 +75,10 @@ _PACKED_PROPERTY: Final = re.compile(
     r"lumos(?P<name>[A-Z][a-z]+)(?P<part>[1-9]\d{0,5})?\Z", re.ASCII
 )
 _PACKED_FIELDS: Final = frozenset(("name", "platform", "format", *ASPECTS, "timestamps", "raw"))
-_PACKED_KEY: Final = re.compile(r"lumos\.(?P<name>[a-z]+)(?:\.(?P<part>\d+))?\Z", re.ASCII)
 _MAX_PROPERTY_LENGTH: Final = 200_000
 _FORMATS: Final = frozenset({"csv", "tsv", "json", "parquet", "avro"})
 _MAX_SAFE_INTEGER: Final = 2**53
-_VIEW: Final = "View"
 _KEY: Final = "PRIMARY_KEY"
-
-
-Definitions: TypeAlias = Callable[[str, Iterable[str]], dict[str, Any]]
-"""Returns the definitions of custom properties of an entity type."""
 
 
 class RenderedState(NamedTuple):
@@ -94,11 +94,9 @@ def is_placeholder_parent(raw: Mapping[str, Any]) -> bool:
 
 
 class OpenMetadataEntries:
-    """Encodes entries as states, and decodes them."""
-
-    def __init__(self, labels: OpenMetadataLabels, definitions: Definitions | None = None) -> None:
+    def __init__(self, labels: OpenMetadataLabels, properties: CustomProperties) -> None:
         self._labels = labels
-        self._definitions = definitions
+        self._properties = properties
 
     def read(
         self, urn: str, location: EntityLocation, state: EntityState, edges: Edges, *, deleted: bool
@@ -149,22 +147,24 @@ class OpenMetadataEntries:
         state = self._encode(entry, location, existing_state=existing)
         raw = raw_record(entry.raw)
         if raw:
-            state = apply_raw(
-                state,
-                raw,
-                entity_type=location.type,
-                read=lambda changed: self._decode(entry.urn, changed),
-                product=self._labels.product,
-            )
+            state = self._apply_raw(entry.urn, location.type, state, raw)
         before = existing or {}
-        self._write_name(state, entry, existing)
+        # Bots are not allowed to change the display name of an existing entity.
+        name: str | None = without_nul(entry.name)
+        if existing is None and name != _default_name(entry.urn):
+            name = name or None
+        else:
+            name = before.get("displayName")
+        if name is not None:
+            state["displayName"] = name
         extension = self._foreign_properties(entry.properties or {}, before, declared, raw)
         if extension:
             state["extension"] = extension
         packed = self._pack(entry, location, state)
-        extension |= {
-            _property_name(key): encode_own_text(text) for key, text in packed.properties.items()
-        }
+        for key, text in packed.properties.items():
+            # `lumos.schema.2` becomes lumosSchema2.
+            _, field, *part = key.split(".")
+            extension["".join(("lumos", field.capitalize(), *part))] = encode_own_text(text)
         if "lumos.name" in packed.properties and "displayName" in state:
             extension[_DISPLAY_NAME_PROPERTY] = state["displayName"]
         # These properties are written after the entity itself.
@@ -204,7 +204,7 @@ class OpenMetadataEntries:
         state: EntityState = {}
         documentation, governance = entry.documentation, entry.governance
         if documentation is not None and (
-            text := texts.without_lost_characters(documentation.description or "")
+            text := without_lost_characters(documentation.description or "")
         ):
             state["description"] = text
         if documentation is not None and documentation.domain:
@@ -221,13 +221,58 @@ class OpenMetadataEntries:
             state[COLUMNS] = columns.encode_columns(entry.schema, self._make_labels)
         match location.type:
             case "table":
-                state |= _table_fields(entry)
+                if entry.definition is not None and entry.definition.sql:
+                    sql = without_nul(entry.definition.sql)
+                    state |= {"schemaDefinition": sql, "tableType": "View"}
+                if entry.format in _FORMATS:
+                    state["fileFormat"] = entry.format
+                if entry.schema is not None and (keys := columns.key_columns(entry.schema)):
+                    state["tableConstraints"] = [{"constraintType": _KEY, "columns": keys}]
             case "container":
-                state |= _container_fields(entry)
+                if entry.format in _FORMATS:
+                    state["fileFormats"] = [entry.format]
+                if entry.location is not None and entry.location.uri:
+                    state["fullPath"] = without_nul(entry.location.uri)
+                measured = entry.statistics or Statistics()
+                sizes = {
+                    "size": measured.total_size_bytes,
+                    "numberOfObjects": measured.file_count,
+                }
+                state |= {k: size for k, size in sizes.items() if 0 < size <= _MAX_SAFE_INTEGER}
             case _:
                 # Topics require a number of partitions.
                 state["partitions"] = 1
         return state
+
+    def _apply_raw(
+        self, urn: str, entity_type: str, state: EntityState, raw: Mapping[str, Any]
+    ) -> EntityState:
+        """Override a state by values in `raw` that do not contradict the entry."""
+        before = self._decode(urn, state)
+        for key, value in raw.get(_ENTITY_KEY, {}).items():
+            if key == PRODUCTS and isinstance(value, list):
+                existing = [
+                    found
+                    for fqn in value
+                    if isinstance(fqn, str) and (found := self._labels.product(fqn))
+                ]
+                state = _replace_key(state, PRODUCTS, existing or None)
+            if key not in PORTABLE_FIELDS[entity_type]:
+                continue
+            changed = _replace_key(state, key, value)
+            if self._decode(urn, changed) == before:
+                state = changed
+        raw_columns = raw.get(COLUMNS)
+        if not raw_columns or COLUMNS not in state:
+            return state
+        new_columns = []
+        for column in state[COLUMNS]:
+            changed = _override_column(column, raw_columns, ())
+            is_same = changed == column or (
+                columns.decode_columns([changed]) == columns.decode_columns([column])
+            )
+            new_columns.append(changed if is_same else column)
+        return {**state, COLUMNS: new_columns}
 
     def _make_labels(self, tags: Iterable[str], terms: Iterable[str]) -> list[dict[str, Any]]:
         found = [
@@ -244,15 +289,6 @@ class OpenMetadataEntries:
         teams = {each["name"] for each in existing if each["type"] == "team"}
         found = map(self._labels.owner, labels.storable_owners(ownership.owners, teams))
         return list({(each["type"], each["name"]): each for each in found}.values())
-
-    @staticmethod
-    def _write_name(state: EntityState, entry: CatalogEntry, existing: EntityState | None) -> None:
-        """Set the display name of a new entity; bots are not allowed to change it later."""
-        if existing is not None:
-            if "displayName" in existing:
-                state["displayName"] = existing["displayName"]
-        elif (name := without_nul(entry.name)) != _default_name(entry.urn) and name:
-            state["displayName"] = name
 
     @staticmethod
     def _foreign_properties(
@@ -284,21 +320,14 @@ class OpenMetadataEntries:
     def _with_definitions(
         self, raw: dict[str, Any], location: EntityLocation, extension: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Add the definitions of custom properties to `raw`."""
         record = raw.get(CATALOG, {})
         own = [key for key in extension if not is_lumos_property(key)]
-        if (
-            not own
-            or self._definitions is None
-            or not isinstance(record, dict)
-            or DECLARED in record
-        ):
+        if not own or not isinstance(record, dict) or DECLARED in record:
             return raw
-        declared = self._definitions(location.type, own)
+        declared = self._properties.definitions(location.type, own)
         return {**raw, CATALOG: {**record, DECLARED: declared}} if declared else raw
 
     def _decode(self, urn: str, state: EntityState) -> CatalogEntry:
-        """Decode the entry that OpenMetadata shows."""
         parsed = Urn.parse(urn)
         own = {
             f"{_FOREIGN_PREFIX}{key}": value
@@ -307,35 +336,46 @@ class OpenMetadataEntries:
         }
         names = read_labels(state.get("tags", ()))
         formats = state.get("fileFormats") or [state.get("fileFormat")]
-        schema = self._schema(state)
+        schema: Schema | None = None
+        if COLUMNS in state:
+            keys = [
+                name
+                for constraint in state.get("tableConstraints", ())
+                if constraint.get("constraintType") == _KEY
+                for name in constraint.get("columns") or ()
+            ]
+            schema = columns.decode_columns(state[COLUMNS], keys)
+        owners = sorted(
+            map(labels.owner_of, state.get("owners", ())),
+            key=lambda owner: (owner.kind, owner.name),
+        )
+        domains = state.get("domains", ())
         return CatalogEntry(
             urn=urn,
             name=state.get("displayName") or _default_name(urn),
             platform=parsed.platform,
             format=formats[0] if len(formats) == 1 else None,
             schema=schema,
-            ownership=_ownership(state),
+            ownership=Ownership(owners=tuple(owners)) if owners else None,
             governance=Governance(tags=names.tags, terms=names.terms) if any(names) else None,
-            documentation=_documentation(state),
+            documentation=Documentation(
+                description=state.get("description"),
+                domain=labels.domain_of(domains[0]) if domains else None,
+            )
+            if "description" in state or domains
+            else None,
             properties=own or None,
             definition=Definition(sql=state["schemaDefinition"], dialect=parsed.platform)
             if "schemaDefinition" in state
             else None,
             location=Location(uri=state["fullPath"]) if "fullPath" in state else None,
-            statistics=_statistics(state),
+            statistics=Statistics(
+                file_count=int(state.get("numberOfObjects", 0)),
+                total_size_bytes=int(state.get("size", 0)),
+            )
+            if "size" in state or "numberOfObjects" in state
+            else None,
         )
-
-    @staticmethod
-    def _schema(state: EntityState) -> Schema | None:
-        if COLUMNS not in state:
-            return None
-        keys = [
-            name
-            for constraint in state.get("tableConstraints", ())
-            if constraint.get("constraintType") == _KEY
-            for name in constraint.get("columns") or ()
-        ]
-        return columns.decode_columns(state[COLUMNS], read_labels, keys)
 
     def _read_raw(
         self, entry: CatalogEntry, location: EntityLocation, state: EntityState, packed: Any
@@ -352,7 +392,8 @@ class OpenMetadataEntries:
         if before_edits == current:
             return dict(packed)
         others = {key: value for key, value in packed.items() if key != CATALOG}
-        merged = merge_json(CATALOG, before_edits, current, record, _ignore_conflict)
+        # The merge of the whole entry reports conflicts.
+        merged = merge_json(CATALOG, before_edits, current, record, lambda *_: None)
         return {**others, CATALOG: merged} if merged else others
 
 
@@ -403,64 +444,8 @@ def _with_edge_details(
     return {**rest, CATALOG: record} if record else rest
 
 
-def _ignore_conflict(path: str, theirs: Any, ours: Any) -> None:
-    """Ignore a conflict, because the merge of the whole entry reports it."""
-
-
 def _default_name(urn: str) -> str:
     return Urn.parse(urn).name
-
-
-def _ownership(state: EntityState) -> Ownership | None:
-    found = sorted(
-        map(labels.owner_of, state.get("owners", ())), key=lambda owner: (owner.kind, owner.name)
-    )
-    return Ownership(owners=tuple(found)) if found else None
-
-
-def _documentation(state: EntityState) -> Documentation | None:
-    domains = state.get("domains", ())
-    if "description" not in state and not domains:
-        return None
-    return Documentation(
-        description=state.get("description"),
-        domain=labels.domain_of(domains[0]) if domains else None,
-    )
-
-
-def _statistics(state: EntityState) -> Statistics | None:
-    if "size" not in state and "numberOfObjects" not in state:
-        return None
-    return Statistics(
-        file_count=int(state.get("numberOfObjects", 0)), total_size_bytes=int(state.get("size", 0))
-    )
-
-
-def _table_fields(entry: CatalogEntry) -> EntityState:
-    fields: EntityState = {}
-    if entry.definition is not None and entry.definition.sql:
-        fields |= {"schemaDefinition": without_nul(entry.definition.sql), "tableType": _VIEW}
-    if entry.format in _FORMATS:
-        fields["fileFormat"] = entry.format
-    if entry.schema is not None and (keys := columns.key_columns(entry.schema)):
-        fields["tableConstraints"] = [{"constraintType": _KEY, "columns": keys}]
-    return fields
-
-
-def _container_fields(entry: CatalogEntry) -> EntityState:
-    fields: EntityState = {}
-    if entry.format in _FORMATS:
-        fields["fileFormats"] = [entry.format]
-    if entry.location is not None and entry.location.uri:
-        fields["fullPath"] = without_nul(entry.location.uri)
-    measured = entry.statistics
-    if measured is not None:
-        for key, number in (
-            ("size", measured.total_size_bytes), ("numberOfObjects", measured.file_count)
-        ):  # fmt: skip
-            if 0 < number <= _MAX_SAFE_INTEGER:
-                fields[key] = number
-    return fields
 
 
 def is_lumos_property(key: str) -> bool:
@@ -471,23 +456,15 @@ def is_lumos_property(key: str) -> bool:
     )
 
 
-def _property_name(key: str) -> str:
-    """The custom property for a packed key: `lumos.schema.2` becomes lumosSchema2."""
-    match = _PACKED_KEY.match(key)
-    assert match is not None, f"{key} is not a packed key"
-    return f"lumos{match['name'].capitalize()}{match['part'] or ''}"
-
-
 def _packed_keys(extension: Mapping[str, Any]) -> dict[str, str]:
+    """The packed properties by their usual keys: lumosSchema2 becomes `lumos.schema.2`."""
     found = {}
     for key, text in extension.items():
-        if (
-            (match := _PACKED_PROPERTY.match(key))
-            and is_lumos_property(key)
-            and key not in _MARKER_PROPERTIES
-        ):
-            part = f".{match['part']}" if match["part"] else ""
-            found[f"lumos.{match['name'].lower()}{part}"] = text
+        if is_lumos_property(key) and key not in _MARKER_PROPERTIES:
+            match = _PACKED_PROPERTY.match(key)
+            assert match is not None, f"{key} is not packed"
+            parts = ("lumos", match["name"].lower(), match["part"])
+            found[".".join(filter(None, parts))] = text
     return found
 
 
@@ -521,40 +498,6 @@ def raw_record(raw: Mapping[str, Any]) -> dict[str, Any]:
         return {}
     found = {key: record.get(key) for key in (_ENTITY_KEY, COLUMNS, EXTENSION)}
     return {key: value for key, value in found.items() if isinstance(value, dict) and value}
-
-
-def apply_raw(
-    state: EntityState,
-    raw: Mapping[str, Any],
-    *,
-    entity_type: str,
-    read: Callable[[EntityState], CatalogEntry],
-    product: Callable[[str], dict[str, Any] | None],
-) -> EntityState:
-    """Override a state by values in `raw` that do not contradict the entry."""
-    before = read(state)
-    for key, value in raw.get(_ENTITY_KEY, {}).items():
-        if key == PRODUCTS and isinstance(value, list):
-            existing = [found for fqn in value if isinstance(fqn, str) and (found := product(fqn))]
-            state = _replace_key(state, PRODUCTS, existing or None)
-        if key not in PORTABLE_FIELDS[entity_type]:
-            continue
-        changed = _replace_key(state, key, value)
-        if read(changed) == before:
-            state = changed
-    raw_columns = raw.get(COLUMNS)
-    if not raw_columns or COLUMNS not in state:
-        return state
-    return {**state, COLUMNS: [_apply_raw_to_column(each, raw_columns) for each in state[COLUMNS]]}
-
-
-def _apply_raw_to_column(column: Column, raw: Mapping[str, Any]) -> Column:
-    changed = _override_column(column, raw, ())
-    if changed == column or columns.decode_columns(
-        [changed], read_labels
-    ) != columns.decode_columns([column], read_labels):
-        return column
-    return changed
 
 
 def _override_column(column: Column, raw: Mapping[str, Any], above: tuple[str, ...]) -> Column:

@@ -1,6 +1,6 @@
 """Finds identifiers of entities, and creates the services, databases and buckets around them."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from math import ceil
 from threading import Lock, RLock
 from typing import Any, Final, NamedTuple
@@ -15,16 +15,17 @@ from lumos.catalogs.openmetadata.names import (
     join_fqn,
     split_fqn,
 )
-from lumos.catalogs.openmetadata.properties import CustomProperties
-from lumos.catalogs.openmetadata.server import IncompleteList, Outdated, Server
+from lumos.catalogs.openmetadata.server import (
+    CustomProperties,
+    IncompleteList,
+    Server,
+    retry_if_outdated,
+)
 from lumos.catalogs.openmetadata.states import guard, property_operations
-from lumos.errors import CatalogError
+from lumos.model.urn import InvalidUrn, Urn
 
-_ATTEMPTS: Final = 4
 # A page is only requested if it replaces this many requests for single entities.
 _ENTITIES_PER_PAGE: Final = 4
-# The entity is not empty, or Lumos is not allowed to delete it.
-_NOT_DELETABLE: Final = (400, 403)
 # Page sizes with all fields, and with only names.
 _FULL_PAGE_SIZE: Final = 100
 _NAME_PAGE_SIZE: Final = 1000
@@ -45,13 +46,12 @@ class EntityFolder(NamedTuple):
 
 
 def by_folder(
-    locations: Collection[EntityLocation],
-) -> Iterator[tuple[EntityFolder, set[EntityLocation]]]:
-    """Group locations by the folder that lists them."""
+    locations: Iterable[EntityLocation],
+) -> dict[EntityFolder, set[EntityLocation]]:
     found: dict[EntityFolder, set[EntityLocation]] = {}
     for location in locations:
         found.setdefault(EntityFolder.of(location), set()).add(location)
-    yield from found.items()
+    return found
 
 
 def list_entities(
@@ -124,17 +124,21 @@ class Index:
                 self._names = OpenMetadataNames(self._services(), self._meanings)
             return self._names
 
+    def locate(self, urn: str) -> EntityLocation | None:
+        """The location of a dataset, or None if this is not the URN of a dataset."""
+        try:
+            return self.names.locate(Urn.parse(urn))
+        except InvalidUrn:
+            return None
+
     def clear_services(self) -> None:
         """Clear the cache, since a service was created or deleted."""
         with self._creation_lock, self._lock:
             self._names = None
-            for caches in (
-                self._ids,
-                self._parents,
-                self._existing_services,
-                self._missing_services,
-            ):
-                caches.clear()
+            self._ids.clear()
+            self._parents.clear()
+            self._existing_services.clear()
+            self._missing_services.clear()
 
     def _services(self) -> Iterable[Service]:
         for entity_type in DATASET_TYPES.values():
@@ -143,7 +147,6 @@ class Index:
                 yield Service(entity_type.services, service["name"], service.get("serviceType", ""))
 
     def has_service(self, location: EntityLocation) -> bool:
-        """Whether the service of a location exists."""
         service = (DATASET_TYPES[location.type].services, location.parts[0])
         with self._lock:
             if service in self._existing_services:
@@ -188,7 +191,7 @@ class Index:
         """Cache entities with list requests, if these are cheaper than one request for each."""
         with self._lock:
             unknown = [location for location in locations if location not in self._ids]
-        for folder, members in by_folder(unknown):
+        for folder, members in by_folder(unknown).items():
             found = list_entities(self._server, folder, members, include="non-deleted")
             if found is not None:
                 for location in members:
@@ -203,8 +206,12 @@ class Index:
     def prepare(self, location: EntityLocation) -> dict[str, Any]:
         """Create the missing parents of a dataset; return the fields that refer to them."""
         service, *names = location.parts
+        services = DATASET_TYPES[location.type].services
         with self._creation_lock:
-            self._ensure_service(location)
+            type = self.names.service_type(location)
+            self._ensure_parent(f"services/{services}", (service,), {"serviceType": type})
+            with self._lock:
+                self._existing_services.add((services, service))
             match location.type:
                 case "table":
                     database, schema = (service, names[0]), (service, *names[:2])
@@ -223,13 +230,6 @@ class Index:
                     return body
                 case _:
                     return {"name": names[-1], "service": join_fqn(service)}
-
-    def _ensure_service(self, location: EntityLocation) -> None:
-        route = f"services/{DATASET_TYPES[location.type].services}"
-        name = location.parts[0]
-        self._ensure_parent(route, (name,), {"serviceType": self.names.service_type(location)})
-        with self._lock:
-            self._existing_services.add((DATASET_TYPES[location.type].services, name))
 
     def _ensure_parent(self, route: str, parts: tuple[str, ...], body: dict[str, Any]) -> str:
         """The identifier of a service, database or schema; created if missing."""
@@ -270,17 +270,14 @@ class Index:
         """Mark an entity as hidden by a property, if the server cannot hide it."""
         path = f"{DATASET_TYPES[entity_type].route}/{id}"
         self._properties.declare(entity_type, [HIDDEN])
-        for attempt in range(_ATTEMPTS):
+
+        def mark() -> None:
             raw = self._server.get(path, fields="extension") or {}
-            if HIDDEN in (raw.get("extension") or {}):
-                return
-            try:
+            if HIDDEN not in (raw.get("extension") or {}):
                 operations = property_operations(raw, HIDDEN, "true")
                 self._server.patch(path, [*guard(raw), *operations])
-                return
-            except Outdated:
-                if attempt == _ATTEMPTS - 1:
-                    raise
+
+        retry_if_outdated(mark)
 
     def mark_erased(self, location: EntityLocation) -> None:
         """Record that an entity was deleted permanently."""
@@ -292,9 +289,5 @@ class Index:
         """Delete the empty containers that Lumos created for datasets."""
         for bucket in list(self._server.pages("containers", fields="extension", root="true")):
             if PARENT in (bucket.get("extension") or {}):
-                try:
-                    self._server.delete(f"containers/{bucket['id']}", hardDelete=True)
-                except CatalogError as problem:
-                    if problem.status not in _NOT_DELETABLE:
-                        raise
+                self._server.delete_if_possible(f"containers/{bucket['id']}")
         self.clear_services()

@@ -32,21 +32,19 @@ from lumos.catalogs.openmetadata.names import (
     LUMOS_SERVICE,
     decode_name,
     encode_name,
+    escape_html,
+    has_markup,
     is_dataset_urn,
     join_fqn,
     service_of_tool,
     shorten_name,
     split_fqn,
     tool_of_service,
-)
-from lumos.catalogs.openmetadata.states import is_direct_label
-from lumos.catalogs.openmetadata.texts import (
-    escape_html,
-    has_markup,
     unescape_html,
     without_lost_characters,
     without_nul,
 )
+from lumos.catalogs.openmetadata.states import is_direct_label
 from lumos.model.catalog import (
     CatalogEntity,
     GlossaryTerm,
@@ -69,7 +67,7 @@ EXACT_ITEM: Final = "lumosItem"
 TASKS: Final = "lumosTasks"
 """The custom property of a pipeline with its exact tasks, by name."""
 EMPTY_DESCRIPTION: Final = "Written by Lumos."
-"""The description of an entity whose item has none, so that it is not a placeholder."""
+"""Replaces a missing description, so that the entity is not mistaken for a placeholder."""
 DATASET: Final = "dataset"
 FREE_FORM: Final = frozenset({"searchIndexSettings"})
 """Fields with free-form values, which are never changed."""
@@ -395,12 +393,14 @@ def _encode_id(name: str) -> str:
 
 def record_of(spec: EntityKind, entity: Mapping[str, Any]) -> Record:
     """The record of an entity, without defaults and derived values."""
-    record = {
-        field: value
-        for field in spec.fields
-        if (value := _field_value(field, entity.get(field))) not in (None, "", [], {})
-        and value != spec.required.get(field)
-    }
+    record: Record = {}
+    for field in spec.fields:
+        value = entity.get(field)
+        if value is False and field in _FALSE_BY_DEFAULT:
+            continue
+        value = value if field in FREE_FORM else to_portable(value)
+        if value not in (None, "", [], {}) and value != spec.required.get(field):
+            record[field] = value
     if record.get("description") in (PLACEHOLDER_TEXT, EMPTY_DESCRIPTION):
         del record["description"]
     if is_placeholder_email(record.get("email")):
@@ -417,12 +417,6 @@ def record_of(spec: EntityKind, entity: Mapping[str, Any]) -> Record:
     return record
 
 
-def _field_value(field: str, value: Any) -> Any:
-    if value is False and field in _FALSE_BY_DEFAULT:
-        return None
-    return value if field in FREE_FORM else to_portable(value)
-
-
 def to_portable(value: Any) -> Any:
     """A value without identifiers and other fields of its server."""
     match value:
@@ -437,15 +431,15 @@ def to_portable(value: Any) -> Any:
             }
             return {key: each for key, each in values.items() if each not in (None, [], {})}
         case list():
-            return [to_portable(each) for each in value if not _is_derived(each)]
+            return [
+                to_portable(each)
+                for each in value
+                # Without inherited references and derived labels.
+                if not isinstance(each, dict)
+                or not (each.get("inherited") or ("tagFQN" in each and not is_direct_label(each)))
+            ]
         case _:
             return value
-
-
-def _is_derived(value: Any) -> bool:
-    if not isinstance(value, dict):
-        return False
-    return bool(value.get("inherited")) or ("tagFQN" in value and not is_direct_label(value))
 
 
 def is_placeholder(spec: EntityKind, entity: Mapping[str, Any]) -> bool:
@@ -485,7 +479,8 @@ def read_item(spec: EntityKind, fqn: str, record: Record) -> Any:
         for key, value in record.items()
         if key not in ("extension", "edges") and not _is_reproduced(key, value, reproduced.get(key))
     }
-    if edges := _unmodelled_edges(record, reproduced):
+    known_edges = reproduced.get("edges") or ()
+    if edges := [each for each in record.get("edges") or () if each not in known_edges]:
         rest["edges"] = edges
     numbers = {k: v for k, v in record.get("extension", {}).items() if not isinstance(v, str)}
     if numbers:
@@ -522,7 +517,13 @@ def _decode(spec: EntityKind, fqn: str, record: Record) -> Any:
     name = decode_name(split_fqn(fqn)[-1])
     title = record.get("displayName")
     description = unescape_html(record.get("description") or "") or None
-    domains, owners = record.get("domains") or (), _decode_owners(record)
+    domains = record.get("domains") or ()
+    owners = tuple(
+        sorted(
+            {owner_of({**e, "name": split_fqn(e[_FQN])[0]}) for e in record.get("owners") or ()},
+            key=lambda owner: (owner.kind, owner.name),
+        )
+    )
     texts = record.get("extension", {}).items()
     properties = {f"{_PROPERTY_PREFIX}{key}": text for key, text in texts if isinstance(text, str)}
     if spec.type == "user":
@@ -590,13 +591,20 @@ def write_record(spec: EntityKind, item: Any) -> Record:
     """Encode an item as a record; fields that its kind of entity does not have are left out."""
     record: Record = {}
     title = item.name if isinstance(item, Job) else item.display_name
-    description = item.definition if isinstance(item, GlossaryTerm) else _description(item)
+    description = getattr(
+        item, "definition" if isinstance(item, GlossaryTerm) else "description", None
+    )
     if title:
         record["displayName"] = without_nul(title)
     if description and (text := escape_html(without_lost_characters(description))):
         record["description"] = text
     if spec.has_properties:
-        _set_if_any(record, "extension", _custom_properties(item))
+        properties = {
+            key.removeprefix(_PROPERTY_PREFIX): text
+            for key, text in item.properties.items()
+            if key.startswith(_PROPERTY_PREFIX) and text and without_nul(text) == text
+        }
+        _set_if_any(record, "extension", properties)
     match item:
         case User() | Group():
             if (
@@ -644,7 +652,7 @@ def _apply_raw(spec: EntityKind, item: Any, record: Record) -> Record:
         found = [
             {**each, "from": canonical_urn(each["from"])}
             for each in record_in_raw["edges"]
-            if _is_edge(each)
+            if isinstance(each, dict) and isinstance(each.get("from"), str)
         ]
         record_in_raw = {**record_in_raw, "edges": found}
     if isinstance(item, CatalogEntity) and item == CatalogEntity(
@@ -713,11 +721,6 @@ def _encode_relations(spec: EntityKind, item: CatalogEntity) -> Record:
     return found
 
 
-def _unmodelled_edges(record: Record, reproduced: Record) -> list[Record]:
-    known = reproduced.get("edges") or ()
-    return [each for each in record.get("edges") or () if each not in known]
-
-
 def labels(tags: Iterable[str], terms: Iterable[str]) -> list[dict[str, Any]]:
     """Labels of an entity by the names of tags and terms."""
     named = [(_TAGS, tag_fqn(name)) for name in tags] + [(_TERMS, term_fqn(n)) for n in terms]
@@ -727,19 +730,6 @@ def labels(tags: Iterable[str], terms: Iterable[str]) -> list[dict[str, Any]]:
         {"tagFQN": fqn, "source": source, "labelType": "Manual", "state": "Confirmed"}
         for source, fqn in sorted((source, fqn) for fqn, source in sources.items())
     ]
-
-
-def _decode_owners(record: Record) -> tuple[Owner, ...]:
-    found = {owner_of({**e, "name": split_fqn(e[_FQN])[0]}) for e in record.get("owners") or ()}
-    return tuple(sorted(found, key=lambda owner: (owner.kind, owner.name)))
-
-
-def _custom_properties(item: Any) -> dict[str, str]:
-    return {
-        key.removeprefix(_PROPERTY_PREFIX): text
-        for key, text in item.properties.items()
-        if key.startswith(_PROPERTY_PREFIX) and text and without_nul(text) == text
-    }
 
 
 def _term_owners(term: GlossaryTerm) -> list[Owner]:
@@ -755,14 +745,6 @@ def _owner_reference(owner: Owner) -> dict[str, str]:
     is_team = owner.kind == "group"
     name = team_name(owner.name) if is_team else user_name(owner.name)
     return {"type": "team" if is_team else "user", _FQN: join_fqn(name)}
-
-
-def _description(item: Any) -> str | None:
-    return None if isinstance(item, User) else item.description
-
-
-def _is_edge(value: Any) -> bool:
-    return isinstance(value, dict) and isinstance(value.get("from"), str)
 
 
 def _set_if_any(record: Record, key: str, value: Any) -> None:

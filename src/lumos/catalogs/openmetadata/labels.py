@@ -7,7 +7,7 @@ has the same name when it is read again.
 
 import hashlib
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from threading import RLock
 from typing import Any, Final, NamedTuple
 
@@ -37,8 +37,6 @@ _CONFLICT: Final = 409
 
 
 class LabelNames(NamedTuple):
-    """The names of tags and terms in Lumos."""
-
     tags: tuple[str, ...]
     terms: tuple[str, ...]
 
@@ -76,13 +74,11 @@ def term_named(fqn: str) -> str:
 
 
 def owner_of(reference: Mapping[str, Any]) -> Owner:
-    """The owner of a reference."""
     kind: Any = "group" if reference["type"] == "team" else "user"
     return Owner(name=decode_name(reference["name"]), kind=kind)
 
 
 def domain_of(reference: Mapping[str, Any]) -> str:
-    """The domain of a reference."""
     fqn: str = reference["fullyQualifiedName"]
     parts = split_fqn(fqn)
     return decode_name(parts[0]) if len(parts) == 1 else fqn
@@ -99,7 +95,6 @@ def term_fqn(name: str) -> str:
 
 
 def domain_fqn(name: str) -> str:
-    """The qualified name of a domain."""
     return name if is_qualified(name) else join_fqn(shorten_name(encode_name(name)))
 
 
@@ -159,24 +154,27 @@ class OpenMetadataLabels:
         """Create missing labels, so that entities can refer to them."""
         with self._lock:
             for name in tags:
-                self._cache(self._tags, name, self._ensure_tag)
+                if name not in self._tags:
+                    self._tags[name] = self._ensure_tag(name)
             for name in terms:
-                self._cache(self._terms, name, self._ensure_term)
+                if name not in self._terms:
+                    term = self.known_term(name)
+                    if term is None or term.get("deleted"):
+                        term = self.make_term(name)
+                    self._terms[name] = str(term["fullyQualifiedName"])
             for owner in owners:
                 key = _owner_key(owner)
                 if key not in self._owners:
                     self._owners[key] = self._ensure_owner(owner)
             for name in domains:
-                self._cache(self._domains, name, self._ensure_domain)
-
-    def tag(self, name: str) -> dict[str, Any]:
-        return _label(_TAGS, self._tags.get(name) or lumos_fqn(name))
+                if name not in self._domains:
+                    self._domains[name] = self._ensure_domain(name)
 
     def tags(self, names: Iterable[str]) -> list[dict[str, Any]]:
         """Labels of tags; further tags of an exclusive classification become tags of Lumos."""
         found, taken = [], set()
         for name in dict.fromkeys(names):
-            label = self.tag(name)
+            label = _label(_TAGS, self._tags.get(name) or lumos_fqn(name))
             classification = self._exclusive.get(label["tagFQN"])
             if classification in taken:
                 with self._lock:
@@ -238,17 +236,14 @@ class OpenMetadataLabels:
             return self._products[fqn]
 
     def clear_cache(self) -> None:
-        """Clear the cache."""
         with self._lock:
-            for known in (self._tags, self._terms, self._exclusive, self._owners, self._domains):
-                known.clear()
+            self._tags.clear()
+            self._terms.clear()
+            self._exclusive.clear()
+            self._owners.clear()
+            self._domains.clear()
             self._products.clear()
             self._parents.clear()
-
-    @staticmethod
-    def _cache(known: dict[str, Any], name: str, find: Callable[[str], Any]) -> None:
-        if name not in known:
-            known[name] = find(name)
 
     def _ensure_tag(self, name: str) -> str:
         existing = self._find_qualified("tags", name)
@@ -272,24 +267,16 @@ class OpenMetadataLabels:
             self._server.put("tags", body)
         return lumos_fqn(name)
 
-    def _ensure_term(self, name: str) -> str:
-        existing = self.known_term(name)
-        if existing is not None and not existing.get("deleted"):
-            return str(existing["fullyQualifiedName"])
-        return str(self.make_term(name)["fullyQualifiedName"])
-
-    def known_term(self, name: str, **query: Any) -> Any:
-        """The term with a name, or None."""
-        full_query = {"include": "all", **query}
-        if (existing := self._find_qualified("glossaryTerms", name, **full_query)) is not None:
-            return existing
+    def known_term(self, name: str) -> Any:
+        """The term with a name in Lumos, or None."""
+        existing = self._find_qualified("glossaryTerms", name, include="all")
+        is_shortened = shorten_name(encode_name(name)) != encode_name(name)
         for fqn in (lumos_fqn(name), join_fqn(LUMOS, _with_digest(name))):
-            existing = self._server.named("glossaryTerms", fqn, **full_query)
-            if existing is not None and term_named(existing["fullyQualifiedName"]) == name:
-                return existing
-            if existing is not None and shorten_name(encode_name(name)) != encode_name(name):
-                return existing
-        return None
+            if existing is None:
+                found = self._server.named("glossaryTerms", fqn, include="all")
+                if found and (is_shortened or term_named(found["fullyQualifiedName"]) == name):
+                    existing = found
+        return existing
 
     def make_term(self, name: str, *, stored_name: str | None = None, **fields: Any) -> Any:
         """Create a term, with another name if an existing one only differs by case."""
@@ -304,20 +291,15 @@ class OpenMetadataLabels:
             return self._server.put("glossaryTerms", {**body, "name": _with_digest(name)})
 
     def _ensure_owner(self, owner: Owner) -> str:
-        if owner.kind == "group":
-            name = team_name(owner.name)
-            existing = self._server.named("teams", join_fqn(name), include="all")
-            if existing is None or existing.get("deleted"):
+        type, name = _owner_key(owner)
+        existing = self._server.named(f"{type}s", join_fqn(name), include="all")
+        if existing is None or existing.get("deleted"):
+            if type == "user":
+                existing = self.make_user(owner.name, description=PLACEHOLDER_TEXT)
+            else:
                 body = {"name": name, "teamType": "Group", "description": PLACEHOLDER_TEXT}
                 existing = self._server.put("teams", body)
-            return str(existing["id"])
-        existing = self.known_user(owner.name)
-        if existing is None or existing.get("deleted"):
-            existing = self.make_user(owner.name, description=PLACEHOLDER_TEXT)
         return str(existing["id"])
-
-    def known_user(self, name: str, **query: Any) -> Any:
-        return self._server.named("users", join_fqn(user_name(name)), include="all", **query)
 
     def make_user(self, name: str, email: str | None = None, **fields: Any) -> Any:
         """Create a user; if another user has the mail address, a placeholder is used."""

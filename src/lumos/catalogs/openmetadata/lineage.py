@@ -19,8 +19,8 @@ from lumos.catalogs.openmetadata.names import (
     join_fqn,
     shorten_name,
     split_fqn,
+    without_nul,
 )
-from lumos.catalogs.openmetadata.texts import without_nul
 from lumos.model.dataset import Lineage, UpstreamEdge
 from lumos.model.lineage import ColumnMapping, LineageType
 from lumos.model.types import quoted_name
@@ -96,6 +96,13 @@ def read_written_edges(text: str | None) -> WrittenEdges:
         return {}
 
 
+def unknown_pairs(written: WrittenEdge | None, native: NativeEdge) -> frozenset[Pair]:
+    """The columns of an edge that were sent before and that the server dropped."""
+    if written is None or written.id != native.id:
+        return frozenset()
+    return frozenset(written.unknown)
+
+
 def merge_lineage(ours: Lineage | None, current: Edges, written: WrittenEdges) -> Lineage | None:
     """Our lineage with the edits that users made to its edges."""
     our_edges = ours.upstream if ours is not None else ()
@@ -108,7 +115,14 @@ def merge_lineage(ours: Lineage | None, current: Edges, written: WrittenEdges) -
             kept.append(edge)
     known = {edge.urn for edge in our_edges}
     theirs = (
-        _decode_edge(urn, native, current.parts)
+        UpstreamEdge(
+            urn=urn,
+            type="VIEW" if native.details.get("source") == _VIEW else "TRANSFORMED",
+            columns=tuple(
+                _mapping(pair, function, native.parts, current.parts)
+                for pair, function in native.columns.items()
+            ),
+        )
         for urn, native in sorted(current.edges.items())
         if urn not in known
     )
@@ -216,7 +230,9 @@ def has_details(
     details = portable_details(native.details, native.parts, downstream_parts)
     if any(details.get(key) != wanted[key] for key in _DETAIL_KEYS if key in wanted):
         return False
-    wanted_pairs, current_pairs = (_pairs_in(side.get("columns")) for side in (wanted, details))
+    wanted_pairs, current_pairs = (
+        columns_in({"columnsLineage": side.get("columns")}).keys() for side in (wanted, details)
+    )
     return (
         wanted_pairs != current_pairs
         or not wanted.get("columns")
@@ -246,12 +262,6 @@ def _is_reproducible(details: Mapping[str, Any]) -> bool:
         "columns",
     }
     return is_by_lumos and all(len(item["fromColumns"]) == 1 for item in items)
-
-
-def _pairs_in(items: Any) -> set[Pair]:
-    return {
-        (start, item["toColumn"]) for item in items or () for start in item.get("fromColumns") or ()
-    }
 
 
 def columns_in(details: Mapping[str, Any]) -> dict[Pair, str | None]:
@@ -294,15 +304,6 @@ def _with_edits(
     if not removed and not added:
         return edge
     return msgspec.structs.replace(edge, columns=(*kept, *added))
-
-
-def _decode_edge(urn: str, native: NativeEdge, downstream_parts: tuple[str, ...]) -> UpstreamEdge:
-    is_view = native.details.get("source") == _VIEW
-    columns = (
-        _mapping(pair, function, native.parts, downstream_parts)
-        for pair, function in native.columns.items()
-    )
-    return UpstreamEdge(urn=urn, type="VIEW" if is_view else "TRANSFORMED", columns=tuple(columns))
 
 
 def _mapping(

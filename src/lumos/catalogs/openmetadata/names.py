@@ -1,17 +1,22 @@
-"""Converts names between OpenMetadata and Lumos without loss.
+"""Converts names and texts between OpenMetadata and Lumos without loss.
 
 `lumos://snowflake@eu/SALES/PUBLIC/orders` is the table `"snowflake@eu".SALES.PUBLIC.orders`, and
 `lumos://s3/lake/raw/orders.v2` the container `s3.lake."raw/orders.v2"`. Characters that
 OpenMetadata rejects in names are percent-encoded.
+
+Descriptions are HTML that the server sanitizes. Plain text is escaped when it is sent, so that
+`a < b` and `x<y>z` are kept, and unescaped when it is read; markup of users is read unchanged.
 """
 
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
+from html import entities
 from typing import Final, NamedTuple
 
 from lumos.catalogs.escaping import PercentEscaping
 from lumos.errors import MisuseError
+from lumos.model.json_codec import to_json
 from lumos.model.urn import DEFAULT_ENVIRONMENT, SCHEME, InvalidUrn, Urn
 
 
@@ -61,14 +66,12 @@ _PLATFORMS: Final = {type: platform for platform, type in _SERVICE_TYPES.items()
 
 
 def dataset_type_of(platform: str) -> DatasetType:
-    """The entity type of datasets of a platform."""
     if platform in _STORAGE_PLATFORMS:
         return DATASET_TYPES["container"]
     return DATASET_TYPES["topic" if platform in _MESSAGING_PLATFORMS else "table"]
 
 
 def service_type_of(platform: str) -> str:
-    """The service type of a platform."""
     return _SERVICE_TYPES.get(platform, dataset_type_of(platform).custom)
 
 
@@ -125,13 +128,10 @@ class EntityLocation(NamedTuple):
 
     @property
     def is_shortened(self) -> bool:
-        """Whether some part was shortened."""
         return any(_SHORTENED_NAME.match(part) for part in self.parts)
 
 
 class _Origin(NamedTuple):
-    """The platform, instance and environment of a service."""
-
     platform: str
     instance: str = ""
     environment: str = DEFAULT_ENVIRONMENT
@@ -154,7 +154,6 @@ def encode_name(text: str) -> str:
 
 
 def decode_name(name: str) -> str:
-    """Decode a name."""
     return _NAMES.decode(name)
 
 
@@ -169,19 +168,12 @@ def shorten_name(name: str) -> str:
     return f"{head}~{digest}"
 
 
-def quote_part(part: str) -> str:
-    """Quote a part of a qualified name if necessary."""
-    doubled = part.replace('"', '""')
-    return f'"{doubled}"' if "." in part or '"' in part else part
-
-
 def join_fqn(*parts: str) -> str:
-    """Join parts to a qualified name."""
-    return ".".join(map(quote_part, parts))
+    doubled = (part.replace('"', '""') for part in parts)
+    return ".".join(f'"{part}"' if "." in part or '"' in part else part for part in doubled)
 
 
 def split_fqn(fqn: str) -> tuple[str, ...]:
-    """Split a qualified name into its parts."""
     parts, offset = [], 0
     while True:
         match = _PART.match(fqn, offset)
@@ -219,10 +211,12 @@ class OpenMetadataNames:
         # Configured origins take precedence, then services named by Lumos, then all others.
         for service in known:
             self._add_service(service, configured.get(service.name))
-        for origin_of in (_lumos_origin, _foreign_origin):
-            for service in known:
-                if service.name not in configured:
-                    self._add_service(service, origin_of(service))
+        others = [service for service in known if service.name not in configured]
+        for service in others:
+            self._add_service(service, _lumos_origin(service))
+        for service in others:
+            if (platform := platform_of_service(service.type)) is not None:
+                self._add_service(service, _Origin(platform, service.name))
 
     def _add_service(self, service: Service, origin: _Origin | None) -> None:
         is_new = (service.route, service.name) not in self._origins
@@ -261,7 +255,6 @@ class OpenMetadataNames:
         return Urn(_WRAPPER_PLATFORM, (f"{location.type}:{location.fqn}",))
 
     def service_type(self, location: EntityLocation) -> str:
-        """The type of the service of a location."""
         origin = self._origin(location)
         entity_type = DATASET_TYPES[location.type]
         return entity_type.custom if origin is None else service_type_of(origin.platform)
@@ -301,11 +294,6 @@ def _lumos_origin(service: Service) -> _Origin | None:
     fits = {service_type_of(origin.platform), dataset_type_of(origin.platform).custom}
     is_of_type = service.type in fits or platform_of_service(service.type) == origin.platform
     return origin if is_of_type else None
-
-
-def _foreign_origin(service: Service) -> _Origin | None:
-    platform = platform_of_service(service.type)
-    return None if platform is None else _Origin(platform, service.name)
 
 
 def _service_name(origin: _Origin) -> str:
@@ -393,3 +381,54 @@ def tool_of_service(service: str) -> tuple[str, str]:
     return LUMOS_SERVICE if service == _ESCAPED_OWN else _INSTANCES.decode(tool), decode_name(
         cluster
     )
+
+
+_ESCAPES: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
+# Inserted by the server between two braces, against template injection.
+_BETWEEN_BRACES: Final = "<!-- -->"
+# `html.unescape` would drop characters that the server keeps.
+_REFERENCE: Final = re.compile(
+    r"&(?:#(?P<decimal>\d{1,7})|#[xX](?P<hex>[0-9a-fA-F]{1,6})|(?P<name>\w+));"
+)
+_LOST: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+
+
+def escape_html(text: str) -> str:
+    return text.translate(_ESCAPES)
+
+
+def unescape_html(text: str) -> str:
+    return _REFERENCE.sub(_character, text.replace(_BETWEEN_BRACES, ""))
+
+
+def has_markup(text: str) -> bool:
+    """Whether a text of the server contains HTML, which Lumos would escape."""
+    return "<" in text.replace(_BETWEEN_BRACES, "")
+
+
+def is_same_text(one: str | None, other: str | None) -> bool:
+    """Whether two texts of the server are equal; it writes some characters as references."""
+    sides = [(unescape_html(each or ""), has_markup(each or "")) for each in (one, other)]
+    return sides[0] == sides[1]
+
+
+def without_lost_characters(text: str) -> str:
+    """A text without the characters that are invalid in XML, which the server drops."""
+    return _LOST.sub("", text)
+
+
+def _character(reference: re.Match[str]) -> str:
+    if (name := reference["name"]) is not None:
+        return entities.html5.get(f"{name};", reference.group())
+    number = int(reference["decimal"]) if reference["decimal"] else int(reference["hex"], 16)
+    return chr(number) if number <= 0x10FFFF else reference.group()
+
+
+def without_nul(text: str) -> str:
+    """A text without NUL, which the server's database rejects."""
+    return text.replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
+def encode_own_text(text: str) -> str:
+    """Encode a text of Lumos so that the server returns it unchanged: as JSON if it has NUL."""
+    return text if without_nul(text) == text else to_json(text).decode()

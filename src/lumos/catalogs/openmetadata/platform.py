@@ -20,11 +20,9 @@ from lumos.catalogs.openmetadata.entities import Entities
 from lumos.catalogs.openmetadata.entries import NATIVE, OpenMetadataEntries, with_canonical_edges
 from lumos.catalogs.openmetadata.index import Index
 from lumos.catalogs.openmetadata.labels import OpenMetadataLabels
-from lumos.catalogs.openmetadata.properties import CustomProperties
 from lumos.catalogs.openmetadata.reader import OpenMetadataReader, ReadDataset
-from lumos.catalogs.openmetadata.references import References
-from lumos.catalogs.openmetadata.renaming import rename_record
-from lumos.catalogs.openmetadata.server import KIND, Server
+from lumos.catalogs.openmetadata.references import References, rename_record
+from lumos.catalogs.openmetadata.server import KIND, CustomProperties, Server
 from lumos.catalogs.openmetadata.writer import BATCH_SIZE, Writer
 from lumos.catalogs.search import search_entries
 from lumos.config.platforms import OpenmetadataPlatform
@@ -38,7 +36,7 @@ class _Opened(NamedTuple):
     entity_index: Index
     reader: OpenMetadataReader
     writer: Writer
-    entities: Entities
+    items: Entities
 
 
 class Openmetadata(ServerCatalog, RenamesRaw, CleansUp):
@@ -64,17 +62,15 @@ class Openmetadata(ServerCatalog, RenamesRaw, CleansUp):
         version = ".".join(map(str, server.version()))
         user = server.get("users/loggedInUser") or {}
         user_text = f"as {user['name']}" if user.get("name") else "as an unknown user"
-        rights = "which may write" if self._can_write() else "which may not write"
-        return f"OpenMetadata {version} at {self._settings.address}, {user_text}, {rights}"
-
-    def _can_write(self) -> bool:
-        response = self._opened.server.get("permissions/table") or {}
+        permissions = (server.get("permissions/table") or {}).get("permissions") or ()
         allowed = {
             each.get("operation")
-            for each in response.get("permissions") or ()
+            for each in permissions
             if each.get("access") in ("allow", "conditionalAllow")
         }
-        return {"Create", "EditAll"} <= allowed or "All" in allowed
+        can_write = {"Create", "EditAll"} <= allowed or "All" in allowed
+        rights = "which may write" if can_write else "which may not write"
+        return f"OpenMetadata {version} at {self._settings.address}, {user_text}, {rights}"
 
     def close(self) -> None:
         super().close()
@@ -123,7 +119,7 @@ class Openmetadata(ServerCatalog, RenamesRaw, CleansUp):
         )
         # Items may refer to the new datasets.
         if new := [entry.urn for entry in entries if entry.urn not in existing]:
-            opened.entities.complete(new)
+            opened.items.complete(new)
 
     def as_stored(self, entry: CatalogEntry) -> CatalogEntry:
         # Fields that the server would not return unchanged are packed.
@@ -137,25 +133,12 @@ class Openmetadata(ServerCatalog, RenamesRaw, CleansUp):
         self._clear_cache()
         self._opened.writer.erase(list(dict.fromkeys(urns)))
 
-    def items(self) -> Iterator[CatalogItem]:
-        return self._opened.entities.all()
-
-    def get_items(self, type: type[CatalogItem], keys: Sequence[str]) -> dict[str, CatalogItem]:
-        found = ((key, self._opened.entities.get(type, key)) for key in keys)
-        return {key: item for key, item in found if item is not None}
-
-    def put_items(self, items: Sequence[CatalogItem]) -> Iterator[FailedEntry]:
-        return self._opened.entities.put_all(items)
-
     def item_as_stored(self, item: CatalogItem) -> CatalogItem:
-        return self._opened.entities.as_stored(item)
-
-    def erase_item(self, item: CatalogItem) -> None:
-        self._opened.entities.erase(item)
+        return self._opened.items.as_stored(item)
 
     def clean_up(self) -> None:
         self._clear_cache()
-        self._opened.entities.clean_up()
+        self._opened.items.clean_up()
 
     def _clear_cache(self) -> None:
         self._requested, self._read = set(), {}
@@ -165,10 +148,9 @@ class Openmetadata(ServerCatalog, RenamesRaw, CleansUp):
         server = Server(self._settings)
         properties = CustomProperties(server)
         labels = OpenMetadataLabels(server)
-        entries = OpenMetadataEntries(labels, properties.definitions)
+        entries = OpenMetadataEntries(labels, properties)
         index = Index(server, properties, dict(self._settings.services))
         reader = OpenMetadataReader(server, index, entries)
         references = References(server, labels, properties, index)
-        writer = Writer(server, index, entries, labels, properties, reader, references)
-        items = Entities(server, index, labels, properties, references)
-        return _Opened(server, index, reader, writer, items)
+        writer = Writer(reader, references)
+        return _Opened(server, index, reader, writer, Entities(references))

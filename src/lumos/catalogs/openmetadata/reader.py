@@ -25,9 +25,7 @@ from lumos.catalogs.openmetadata.names import (
 )
 from lumos.catalogs.openmetadata.server import IncompleteList, Server
 from lumos.catalogs.openmetadata.states import FIELDS, EntityState, state_of
-from lumos.errors import LumosError
 from lumos.model.catalog import CatalogEntry
-from lumos.model.urn import InvalidUrn, Urn
 
 _PAGE_SIZE: Final = 100
 _CONTAINERS: Final = DATASET_TYPES["container"].route
@@ -58,15 +56,13 @@ class ReadDataset(NamedTuple):
 
 
 class OpenMetadataReader:
-    """Reads entities and decodes entries."""
-
     def __init__(self, server: Server, index: Index, entries: OpenMetadataEntries) -> None:
-        self._server = server
-        self._index = index
-        self._entries = entries
+        self.server = server
+        self.index = index
+        self.entries = entries
 
     def entry(self, dataset: ReadDataset) -> CatalogEntry:
-        return self._entries.read(
+        return self.entries.read(
             dataset.urn, dataset.location, dataset.state, dataset.edges, deleted=dataset.is_deleted
         )
 
@@ -74,13 +70,13 @@ class OpenMetadataReader:
         """Read the entity of a dataset, or return None."""
         if (location := self._find_location(urn)) is None:
             return None
-        raw = self._server.named(
+        raw = self.server.named(
             location.route, location.fqn, fields=FIELDS[location.type], include="all"
         )
         if raw is None:
-            self._index.add(location, None)
+            self.index.add(location, None)
             return None
-        self._index.add(location, None if raw.get("deleted") else raw["id"])
+        self.index.add(location, None if raw.get("deleted") else raw["id"])
         return self.entity(urn, location, raw)
 
     def read_many(self, urns: Iterable[str]) -> dict[str, ReadDataset]:
@@ -90,16 +86,16 @@ class OpenMetadataReader:
         }
         raws: dict[EntityLocation, dict[str, Any]] = {}
         alone = set(locations.values())
-        for folder, members in by_folder(locations.values()):
+        for folder, members in by_folder(locations.values()).items():
             response = list_entities(
-                self._server, folder, members, fields=FIELDS[folder.type], include="all"
+                self.server, folder, members, fields=FIELDS[folder.type], include="all"
             )
             if response is not None:
                 raws |= response
                 alone -= members
                 for location in members:
                     raw = raws.get(location, {})
-                    self._index.add(location, None if raw.get("deleted", True) else raw["id"])
+                    self.index.add(location, None if raw.get("deleted", True) else raw["id"])
 
         def find(urn: str) -> ReadDataset | None:
             location = locations[urn]
@@ -107,23 +103,21 @@ class OpenMetadataReader:
                 return self.read(urn)
             return self.entity(urn, location, raws[location]) if location in raws else None
 
-        found = self._server.each(list(locations), find)
+        found = self.server.each(list(locations), find)
         return {each.urn: each for each in found if each is not None}
 
     def _find_location(self, urn: str) -> EntityLocation | None:
         """The location of a dataset, or None if its service does not exist."""
-        try:
-            location = self._index.names.locate(Urn.parse(urn))
-        except InvalidUrn:
-            return None
-        return location if self._index.has_service(location) else None
+        location = self.index.locate(urn)
+        return location if location is not None and self.index.has_service(location) else None
 
     def entity(
         self, urn: str, location: EntityLocation, raw: dict[str, Any], *, edges: bool = True
     ) -> ReadDataset:
-        state = state_of(location.type, raw)
-        known = self._edges(location, raw) if edges else lineage.no_edges(location.parts)
-        return ReadDataset(urn, location, raw, state, known)
+        # The server returns no edges of deleted entities.
+        has_edges = edges and not raw.get("deleted")
+        known = self.edges(location, raw["id"]) if has_edges else lineage.no_edges(location.parts)
+        return ReadDataset(urn, location, raw, state_of(location.type, raw), known)
 
     def all(self, *, after: str | None = None, edges: bool = True) -> Iterator[ReadDataset]:
         """All datasets sorted by URN.
@@ -142,9 +136,7 @@ class OpenMetadataReader:
                 for urn, location, offset, length in batch:
                     file.seek(offset)
                     raws.append((urn, location, msgspec.json.decode(file.read(length))))
-                read_datasets = self._server.each(
-                    raws, lambda each: self.entity(*each, edges=edges)
-                )
+                read_datasets = self.server.each(raws, lambda each: self.entity(*each, edges=edges))
                 found = {dataset.urn: dataset for dataset in read_datasets}
                 yield from (found[urn] for urn, _, _ in raws)
 
@@ -155,7 +147,7 @@ class OpenMetadataReader:
         locations = []
         offset = file.seek(0)
         for location, raw in self._pages():
-            urn = self._urn(location, raw)
+            urn = self._urn(location, (raw.get("extension") or {}).get(URN))
             if after is not None and urn <= after:
                 continue
             line = msgspec.json.encode(raw)
@@ -166,15 +158,15 @@ class OpenMetadataReader:
 
     def count(self) -> int:
         """The number of datasets, including hidden ones."""
-        total = sum(self._server.total(entity_type.route) for entity_type in DATASET_TYPES.values())
-        lumos_entities = self._server.total(_CONTAINERS, service=LUMOS_SERVICE)
+        total = sum(self.server.total(entity_type.route) for entity_type in DATASET_TYPES.values())
+        lumos_entities = self.server.total(_CONTAINERS, service=LUMOS_SERVICE)
         # Only containers at the top can be placeholders for parents.
-        roots = self._server.pages(_CONTAINERS, fields="extension", root=True)
+        roots = self.server.pages(_CONTAINERS, fields="extension", root=True)
         return total - lumos_entities - sum(map(is_placeholder_parent, roots))
 
     def _pages(self) -> Iterator[tuple[EntityLocation, dict[str, Any]]]:
         for entity_type in DATASET_TYPES.values():
-            pages = self._server.pages(
+            pages = self.server.pages(
                 entity_type.route, fields=FIELDS[entity_type.type], limit=_PAGE_SIZE, whole=True
             )
             for raw in pages:
@@ -182,49 +174,31 @@ class OpenMetadataReader:
                 if parts[0] != LUMOS_SERVICE and not is_placeholder_parent(raw):
                     yield EntityLocation(entity_type.type, parts), raw
 
-    def _urn(self, location: EntityLocation, raw: dict[str, Any]) -> str:
-        """The URN of a dataset; for a shortened name, Lumos stored it in a property."""
-        written = (raw.get("extension") or {}).get(URN)
-        if isinstance(written, str) and location.is_shortened and self._is_at(written, location):
-            return written
-        return str(self._index.names.urn(location))
-
-    def _is_at(self, urn: str, location: EntityLocation) -> bool:
-        try:
-            return self._index.names.locate(Urn.parse(urn)) == location
-        except LumosError:
-            return False
-
-    def _edges(self, location: EntityLocation, raw: dict[str, Any]) -> Edges:
-        if raw.get("deleted"):
-            # The server returns no edges of deleted entities.
-            return lineage.no_edges(location.parts)
-        return self.edges(location, raw["id"])
+    def _urn(self, location: EntityLocation, written: Any) -> str:
+        """The URN of a dataset; for a shortened name, Lumos has `written` it into a property."""
+        is_shortened = isinstance(written, str) and location.is_shortened
+        if is_shortened and self.index.locate(written) == location:
+            return str(written)
+        return str(self.index.names.urn(location))
 
     def edges(self, location: EntityLocation, id: str) -> Edges:
-        """The upstream edges of an entity."""
         edges: dict[str, NativeEdge] = {}
         others: dict[str, NativeEdge] = {}
-        for node, details in self._server.upstream_edges(location.type, id, fqn=location.fqn):
+        for node, details in self.server.upstream_edges(location.type, id, fqn=location.fqn):
             type, fqn = node["type"], node["fullyQualifiedName"]
             parts = split_fqn(fqn)
             if parts[0] == LUMOS_SERVICE:
                 continue
             native = NativeEdge(node["id"], type, parts, lineage.columns_in(details), details)
             if type in DATASET_TYPES:
-                edges[self._node_urn(EntityLocation(type, parts), node["id"])] = native
+                start = EntityLocation(type, parts)
+                written = self.index.written_urn(start, native.id) if start.is_shortened else None
+                edges[self._urn(start, written)] = native
             else:
                 others[name_of(type, fqn)] = native
         return Edges(location.parts, edges, self._exists, others)
 
-    def _node_urn(self, location: EntityLocation, id: str) -> str:
-        if location.is_shortened:
-            written = self._index.written_urn(location, id)
-            if written is not None and self._is_at(written, location):
-                return written
-        return str(self._index.names.urn(location))
-
     def _exists(self, id: str) -> bool:
         """Whether an entity exists and is not hidden, so that the server must have its edges."""
         routes = (entity_type.route for entity_type in DATASET_TYPES.values())
-        return any(self._server.get(f"{route}/{id}") is not None for route in routes)
+        return any(self.server.get(f"{route}/{id}") is not None for route in routes)

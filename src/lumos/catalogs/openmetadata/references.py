@@ -1,17 +1,20 @@
 """Converts records between servers: references are resolved by name.
 
 Missing users, labels, domains and parents of an entity are created. References to other missing
-entities are omitted, and added once these entities exist.
+entities are omitted, and added once these entities exist. `rename_record` renames what a record
+refers to.
 """
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from threading import RLock
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
+from lumos.catalogs.interface import NewNames
 from lumos.catalogs.openmetadata.index import Index
 from lumos.catalogs.openmetadata.kinds import (
+    CATALOG,
     DATASET,
     FREE_FORM,
     KINDS,
@@ -22,7 +25,18 @@ from lumos.catalogs.openmetadata.kinds import (
     name_of,
     service_type,
 )
-from lumos.catalogs.openmetadata.labels import PLACEHOLDER_TEXT, OpenMetadataLabels, domain_of
+from lumos.catalogs.openmetadata.labels import (
+    PLACEHOLDER_TEXT,
+    OpenMetadataLabels,
+    domain_fqn,
+    domain_of,
+    tag_fqn,
+    tag_of,
+    team_name,
+    term_fqn,
+    term_of,
+    user_name,
+)
 from lumos.catalogs.openmetadata.lineage import portable_details
 from lumos.catalogs.openmetadata.names import (
     DATASET_TYPES,
@@ -30,16 +44,15 @@ from lumos.catalogs.openmetadata.names import (
     EntityLocation,
     decode_name,
     is_dataset_urn,
+    is_same_text,
     join_fqn,
     split_fqn,
 )
-from lumos.catalogs.openmetadata.properties import CustomProperties
-from lumos.catalogs.openmetadata.server import Server
+from lumos.catalogs.openmetadata.server import CustomProperties, Server
 from lumos.catalogs.openmetadata.states import Operation, extension_operations, is_direct_label
-from lumos.catalogs.openmetadata.texts import is_same_text
 from lumos.errors import CatalogError
 from lumos.model.dataset import Owner
-from lumos.model.urn import InvalidUrn, Urn
+from lumos.model.urn import Urn
 
 Reference: TypeAlias = dict[str, str]
 
@@ -51,16 +64,23 @@ _DETAILS: Final = ("source", "sqlQuery", "description")
 _INTERNAL: Final = 500
 
 
+class EdgeStart(NamedTuple):
+    """The upstream entity of an edge, and the parts of its qualified name on this server."""
+
+    reference: Reference
+    parts: tuple[str, ...]
+
+
 class References:
     """Resolves the references in records of one server."""
 
     def __init__(
         self, server: Server, labels: OpenMetadataLabels, properties: CustomProperties, index: Index
     ) -> None:
-        self._server = server
-        self._labels = labels
-        self._properties = properties
-        self._index = index
+        self.server = server
+        self.labels = labels
+        self.properties = properties
+        self.index = index
         self._found: dict[tuple[str, str], Reference] = {}
         self._resolved_names: dict[tuple[str, str], str] = {}
         self._names: dict[str, str | None] = {}
@@ -69,7 +89,6 @@ class References:
         self._lock = RLock()
 
     def clear_cache(self) -> None:
-        """Clear the cache."""
         with self._lock:
             self._found.clear()
             self._names.clear()
@@ -97,19 +116,18 @@ class References:
                 return value
 
     def _urn(self, entity_type: str, fqn: str) -> str:
-        return str(self._index.names.urn(EntityLocation(entity_type, split_fqn(fqn))))
+        return str(self.index.names.urn(EntityLocation(entity_type, split_fqn(fqn))))
 
     def _name_of(self, type: str, id: str) -> str | None:
         if id not in self._names:
             known = DATASET_TYPES.get(type) or KINDS.get(type)
-            entity = known and self._server.get(f"{known.route}/{id}", include="all")
+            entity = known and self.server.get(f"{known.route}/{id}", include="all")
             self._names[id] = entity[_FQN] if entity else None
         return self._names[id]
 
     def edges(self, type: str, entity: Mapping[str, Any]) -> list[Record]:
-        """The upstream edges of an entity."""
         found = []
-        for node, details in self._server.upstream_edges(type, entity["id"]):
+        for node, details in self.server.upstream_edges(type, entity["id"]):
             parts = split_fqn(node[_FQN])
             if parts[0] != LUMOS_SERVICE:
                 to_urn = self._urn if node["type"] in DATASET_TYPES else name_of
@@ -139,22 +157,22 @@ class References:
             case "user" | "team":
                 kind: Any = "group" if type == "team" else "user"
                 owner = Owner(name=decode_name(split_fqn(fqn)[0]), kind=kind)
-                self._labels.ensure(owners=[owner])
-                return {"id": self._labels.owner(owner)["id"], "type": type}
+                self.labels.ensure(owners=[owner])
+                return {"id": self.labels.owner(owner)["id"], "type": type}
             case "tag":
-                fqn = self._labels.find("Classification", fqn) or fqn
+                fqn = self.labels.find("Classification", fqn) or fqn
             case "glossaryTerm":
-                fqn = self._labels.find("Glossary", fqn) or fqn
+                fqn = self.labels.find("Glossary", fqn) or fqn
             case "domain":
                 parts = split_fqn(fqn)
                 if len(parts) == 1 or self.find(type, join_fqn(*parts[:-1])) is None:
-                    self._labels.ensure(domains=[domain_of({_FQN: fqn})])
-                    fqn = self._labels.domain(domain_of({_FQN: fqn}))[_FQN]
+                    self.labels.ensure(domains=[domain_of({_FQN: fqn})])
+                    fqn = self.labels.domain(domain_of({_FQN: fqn}))[_FQN]
                 else:
                     self._parent_fields(KINDS[type], join_fqn(fqn, "x"), {})
         if (spec := KINDS.get(type)) is None:
             return None
-        existing = self._server.named(spec.route, fqn)
+        existing = self.server.named(spec.route, fqn)
         if existing is None:
             return None
         if fqn != wanted_fqn:
@@ -162,11 +180,9 @@ class References:
         return {"id": existing["id"], "type": type}
 
     def _dataset(self, urn: str) -> Reference | None:
-        try:
-            found = self._index.find(self._index.names.locate(Urn.parse(urn)))
-        except InvalidUrn:
-            return None
-        return None if found is None else {"id": found.id, "type": found.location.type}
+        location = self.index.locate(urn)
+        found = None if location is None else self.index.find(location)
+        return None if found is None else found.reference
 
     def body(self, spec: EntityKind, fqn: str, record: Record) -> Record:
         """The request that creates an entity; its parents are created first."""
@@ -206,7 +222,7 @@ class References:
 
     def _ensure_parent(self, spec: EntityKind, type: str, fqn: str, record: Record) -> None:
         """Create a parent of an entity if it is missing."""
-        existing = self._server.named(KINDS[type].route, fqn)
+        existing = self.server.named(KINDS[type].route, fqn)
         if existing is None:
             body = {
                 "name": split_fqn(fqn)[-1],
@@ -218,8 +234,8 @@ class References:
                 body["serviceType"] = record.get("serviceType") or service_type(
                     spec, join_fqn(split_fqn(fqn)[0], "x")
                 )
-                self._index.clear_services()
-            existing = self._server.put(KINDS[type].route, body)
+                self.index.clear_services()
+            existing = self.server.put(KINDS[type].route, body)
         self._found[type, fqn] = {"id": existing["id"], "type": type}
 
     def operations(
@@ -254,9 +270,9 @@ class References:
             return extension
         declared = wanted.get("declared")
         if isinstance(declared, dict):
-            self._properties.define(spec.type, declared)
-        incompatible = self._properties.incompatible(spec.type, extension, declared)
-        incompatible |= extension.keys() - self._properties.declared(spec.type)
+            self.properties.define(spec.type, declared)
+        incompatible = self.properties.incompatible(spec.type, extension, declared)
+        incompatible |= extension.keys() - self.properties.declared(spec.type)
         old: Record = existing.get("extension") or {}
         accepted = {key: value for key, value in extension.items() if key not in incompatible}
         return accepted | {key: old[key] for key in incompatible if key in old}
@@ -264,14 +280,14 @@ class References:
     def _resolvable_field(self, field: str, record: Record) -> Any:
         value = record.get(field)
         if field == "tags":
-            return self._labels.without_exclusive_duplicates(self._drop_unresolvable(value or []))
+            return self.labels.without_exclusive_duplicates(self._drop_unresolvable(value or []))
         return value if field in FREE_FORM else self._drop_unresolvable(value)
 
     def _drop_unresolvable(self, value: Any) -> Any:
         """Remove references to missing entities from a value."""
         match value:
             case {"tagFQN": str(fqn), "source": str(source)}:
-                if (found := self._labels.find(source, fqn)) is None:
+                if (found := self.labels.find(source, fqn)) is None:
                     self.missing.add(("tag" if source == "Classification" else "glossaryTerm", fqn))
                     return None
                 return {**value, "tagFQN": found}
@@ -322,23 +338,21 @@ class References:
                 is_changed = True
         for name in old.keys() - new.keys():
             if (start := self.edge_start(name)) is not None:
-                is_changed = self._server.delete_edge(start[0], downstream) or is_changed
+                is_changed = self.server.delete_edge(start[0], downstream) or is_changed
         return is_changed
 
-    def edge_start(self, name: str) -> tuple[Reference, tuple[str, ...]] | None:
-        """The upstream entity of an edge, with the parts of its qualified name here, or None."""
-        if is_dataset_urn(name):
-            found = self.find(DATASET, name)
-            parts = () if found is None else self._index.names.locate(Urn.parse(name)).parts
-            return None if found is None else (found, parts)
-        location = locate(name)
-        found = None if location is None else self.find(*location)
-        return None if location is None or found is None else (found, split_fqn(location[1]))
+    def edge_start(self, name: str) -> EdgeStart | None:
+        """The upstream entity of an edge, or None."""
+        type, fqn = (DATASET, name) if is_dataset_urn(name) else locate(name) or ("", "")
+        if not type or (found := self.find(type, fqn)) is None:
+            return None
+        is_dataset = type == DATASET
+        parts = self.index.names.locate(Urn.parse(name)).parts if is_dataset else split_fqn(fqn)
+        return EdgeStart(found, parts)
 
     def link(self, upstream: Reference, downstream: Reference, details: Record) -> None:
-        """Write an edge."""
         try:
-            self._server.put_edge(upstream, downstream, details)
+            self.server.put_edge(upstream, downstream, details)
         except CatalogError as problem:
             # Without its search engine, the server fails after it has written the edge.
             if problem.status != _INTERNAL:
@@ -374,3 +388,85 @@ def _qualified_names(value: Any) -> Any:
 
 def _edges(record: Record) -> Iterable[Record]:
     return [each for each in record.get("edges") or () if isinstance(each, dict)]
+
+
+# Free-form values: never renamed, even if they look like a qualified name.
+_FREE_FORM_KEYS: Final = FREE_FORM | {"extension", "declared", _FQN}
+
+
+def rename_record(record: Record, names: NewNames) -> Record:
+    """Rename what a record of an entity or dataset refers to."""
+    renamed = {
+        key: value if key in _FREE_FORM_KEYS else _rename_value(value, names)
+        for key, value in record.items()
+    }
+    match renamed.get("edges"):
+        case list() as edges:
+            new_edges = [
+                {**edge, "from": _rename_upstream(edge["from"], names)}
+                if isinstance(edge, dict) and isinstance(edge.get("from"), str)
+                else edge
+                for edge in edges
+            ]
+            renamed["edges"] = sorted(
+                new_edges,
+                key=lambda edge: str(edge.get("from", "")) if isinstance(edge, dict) else "",
+            )
+        case dict() as edges:
+            # Records of datasets have edges by upstream URN.
+            renamed["edges"] = {_rename_upstream(urn, names): edge for urn, edge in edges.items()}
+    return renamed
+
+
+def _rename_upstream(urn: str, names: NewNames) -> str:
+    return urn if urn.startswith(f"{CATALOG}:") else names.dataset(urn)
+
+
+def _rename_value(value: Any, names: NewNames) -> Any:
+    match value:
+        case {"tagFQN": str(fqn), "source": str(source)}:
+            return {**value, "tagFQN": _rename_label(source, fqn, names)}
+        case {"type": str(type), "fullyQualifiedName": str(fqn)} if len(value) == 2:
+            return {"type": type, _FQN: _rename_reference(type, fqn, names)}
+        case dict():
+            return {key: _rename_value(each, names) for key, each in value.items()}
+        case list():
+            renamed: list[Any] = []
+            for each in value:
+                new = _rename_value(each, names)
+                # Drop duplicates that the renaming creates.
+                if new == each or new not in renamed:
+                    renamed.append(new)
+            return renamed
+        case _:
+            return value
+
+
+def _rename_label(source: str, fqn: str, names: NewNames) -> str:
+    label = {"tagFQN": fqn, "source": source}
+    tag, term = tag_of(label), term_of(label)
+    if tag is not None and tag in names.tags:
+        return tag_fqn(names.tags[tag])
+    if term is not None and term in names.terms:
+        return term_fqn(names.terms[term])
+    return fqn
+
+
+def _rename_reference(type: str, fqn: str, names: NewNames) -> str:
+    match type:
+        case "dataset":
+            return names.dataset(fqn)
+        case "user" | "team":
+            name = decode_name(split_fqn(fqn)[0])
+            if name not in names.owners:
+                return fqn
+            escape_name = team_name if type == "team" else user_name
+            return join_fqn(escape_name(names.owners[name]))
+        case "tag":
+            return _rename_label("Classification", fqn, names)
+        case "glossaryTerm":
+            return _rename_label("Glossary", fqn, names)
+        case "domain" if (name := domain_of({_FQN: fqn})) in names.domains:
+            return domain_fqn(names.domains[name])
+        case _:
+            return fqn

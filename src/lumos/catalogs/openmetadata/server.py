@@ -1,6 +1,12 @@
-"""Calls an OpenMetadata server: JSON over HTTP, with pages, bulk writes and patches."""
+"""Calls an OpenMetadata server: JSON over HTTP, with pages, bulk writes and patches.
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+OpenMetadata rejects custom properties that are not declared for an entity type. Each is declared
+when it is first needed.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from threading import Lock
 from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import quote
 
@@ -21,6 +27,9 @@ _INTERNAL: Final = 500
 _OUTDATED: Final = 412
 _ERROR: Final = 400
 _SUCCESS: Final = ("success", "partialSuccess")
+# The entity is not empty, or Lumos is not allowed to delete it.
+_NOT_DELETABLE: Final = (400, 403)
+ATTEMPTS: Final = 4
 _PATCH: Final = "application/json-patch+json"
 # Messages for a patch that does not match the entity; the status alone does not identify it.
 _PATCH_MISMATCH: Final = ("JSON Patch", "Non-existing name/value pair", "array index")
@@ -28,6 +37,16 @@ _PATCH_MISMATCH: Final = ("JSON Patch", "Non-existing name/value pair", "array i
 
 class Outdated(CatalogError):
     """The entity was changed since it was read."""
+
+
+def retry_if_outdated(attempt: Callable[[], T]) -> T:
+    """Call `attempt`, and again if an entity was changed since it was read, four times at most."""
+    for _ in range(ATTEMPTS - 1):
+        try:
+            return attempt()
+        except Outdated:
+            continue
+    return attempt()
 
 
 class IncompleteList(CatalogError):
@@ -66,22 +85,18 @@ class Server:
         return map(work, items) if len(items) == 1 else self.caller.each(items, work)
 
     def get(self, path: str, **query: Any) -> Any:
-        """The object at a path, or None."""
         return self._call("GET", path, query=query)
 
     def named(self, route: str, fqn: str, **query: Any) -> Any:
-        """The entity with a qualified name, or None."""
         found = self.get(f"{route}/name/{quote(fqn, safe='')}", **query)
         return None if found is None else self._entity(found)
 
     def put(self, path: str, body: Any, **query: Any) -> Any:
-        """Create or change an entity, and return it."""
         return self._entity(self._call("PUT", path, body, query=query))
 
     def put_edge(
         self, upstream: Mapping[str, Any], downstream: Mapping[str, Any], details: Mapping[str, Any]
     ) -> None:
-        """Create or change an edge between two references."""
         edge = {"fromEntity": upstream, "toEntity": downstream, "lineageDetails": details}
         self._call("PUT", "lineage", {"edge": edge})
 
@@ -120,6 +135,16 @@ class Server:
             self._call("DELETE", path, query=query)
         except CatalogError as problem:
             if problem.status != _NOT_FOUND:
+                raise
+            return False
+        return True
+
+    def delete_if_possible(self, path: str) -> bool:
+        """Delete an entity permanently; return False if it is not empty, or may not be deleted."""
+        try:
+            self.delete(path, hardDelete=True)
+        except CatalogError as problem:
+            if problem.status not in _NOT_DELETABLE:
                 raise
             return False
         return True
@@ -255,8 +280,117 @@ def fault_of(problem: Exception) -> Fault | None:
         and _is_patch_mismatch(problem.text)
     )
     # A mismatch is not temporary.
-    return fault._replace(is_temporary=False, may_be_done=False) if fault and is_mismatch else fault
+    return fault._replace(is_temporary=False) if fault and is_mismatch else fault
 
 
 def _required_version() -> str:
     return f"OpenMetadata {'.'.join(map(str, OLDEST_VERSION))} or later"
+
+
+_DESCRIPTION: Final = "Written by Lumos: metadata that OpenMetadata has no field for."
+
+
+class CustomProperties:
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._declared: dict[str, set[str]] = {}
+        self._definitions: dict[str, dict[str, Any]] = {}
+        self._ids: dict[str, str] = {}
+        self._lock = Lock()
+
+    def declare(self, type: str, names: Iterable[str]) -> None:
+        """Declare missing properties of Lumos for an entity type."""
+        with self._lock:
+            missing = set(names)
+            for name in sorted(missing - self._known(type) if missing else missing):
+                self._server.put(
+                    f"metadata/types/{self._ids[type]}",
+                    {"name": name, "description": _DESCRIPTION, "propertyType": self._string},
+                )
+                self._declared[type].add(name)
+
+    def declared(self, type: str) -> frozenset[str]:
+        with self._lock:
+            return frozenset(self._known(type))
+
+    def definitions(self, type: str, names: Iterable[str]) -> dict[str, Any]:
+        """The definitions of some properties, without identifiers of this server."""
+        with self._lock:
+            declared = self._known(type) & set(names)
+            known = self._definitions[type]
+            return {name: known[name] for name in sorted(declared & known.keys())}
+
+    def define(self, type: str, definitions: Mapping[str, Any]) -> None:
+        """Declare missing properties with the definitions of another server."""
+        if not definitions:
+            return
+        with self._lock:
+            for name in sorted(definitions.keys() - self._known(type)):
+                definition = definitions[name]
+                property_type = {"id": self._type(definition["type"])["id"], "type": "type"}
+                body = {
+                    "name": name,
+                    "description": definition.get("description") or "",
+                    "propertyType": property_type,
+                }
+                if "config" in definition:
+                    body["customPropertyConfig"] = definition["config"]
+                self._server.put(f"metadata/types/{self._ids[type]}", body)
+                self._declared[type].add(name)
+                self._definitions[type][name] = definition
+
+    def incompatible(
+        self, type: str, extension: Mapping[str, Any], declared: Any
+    ) -> frozenset[str]:
+        """Properties whose values are invalid here, because their definitions differ."""
+        source = declared if isinstance(declared, dict) else {}
+        target = self.definitions(type, extension)
+        return frozenset(
+            name
+            for name, value in extension.items()
+            if name in target
+            and name in source
+            and not _is_compatible(value, source[name], target[name])
+        )
+
+    def _known(self, type: str) -> set[str]:
+        """The declared properties of an entity type, which are read once."""
+        if type not in self._declared:
+            found = self._type(type, fields="customProperties")
+            self._ids[type] = found["id"]
+            known = found.get("customProperties") or ()
+            self._definitions[type] = {each["name"]: _portable_definition(each) for each in known}
+            self._declared[type] = set(self._definitions[type])
+        return self._declared[type]
+
+    @cached_property
+    def _string(self) -> dict[str, str]:
+        return {"id": self._type("string")["id"], "type": "type"}
+
+    def _type(self, name: str, **query: Any) -> Any:
+        found = self._server.get(f"metadata/types/name/{name}", **query)
+        if found is None:
+            raise CatalogTooOld(
+                self._server.platform, f"the type '{name}'", needed="custom properties on it"
+            )
+        return found
+
+
+def _portable_definition(declared: Mapping[str, Any]) -> dict[str, Any]:
+    definition = {"type": declared["propertyType"].get("name", "string")}
+    for key, field in (("description", "description"), ("config", "customPropertyConfig")):
+        if declared.get(field):
+            definition[key] = declared[field]
+    return definition
+
+
+def _is_compatible(value: Any, source: Mapping[str, Any], target: Mapping[str, Any]) -> bool:
+    if source.get("type") != target.get("type"):
+        return False
+    match target.get("config"):
+        case config if config == source.get("config"):
+            return True
+        case {"config": {"values": list(allowed)}} if isinstance(value, list):
+            return all(each in allowed for each in value)
+        case _:
+            return False

@@ -4,10 +4,10 @@ A state contains only the fields that Lumos reads or keeps. Lumos never changes 
 an entity.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from lumos.catalogs.openmetadata import texts
+from lumos.catalogs.openmetadata.names import escape_html, unescape_html
 
 EntityState: TypeAlias = dict[str, Any]
 
@@ -37,6 +37,7 @@ COLUMN_KEYS: Final = (
     "name", "displayName", "dataType", "arrayDataType", "dataLength", "precision", "scale",
     "dataTypeDisplay", "description", "constraint", "jsonSchema",
 )  # fmt: skip
+_MODELLED_COLUMN_KEYS: Final = frozenset({*COLUMN_KEYS, "tags", "children", "fullyQualifiedName"})
 _LABEL_KEYS: Final = ("tagFQN", "source", "labelType", "state")
 _REFERENCE_KEYS: Final = ("id", "type", "name", "fullyQualifiedName")
 # Labels that follow from other entities.
@@ -46,12 +47,11 @@ _UNLIMITED: Final = -1
 
 
 def state_of(entity_type: str, raw: Mapping[str, Any]) -> EntityState:
-    """The state of an entity of the server."""
     state: EntityState = {
         key: raw[key] for key in (*_TEXT_FIELDS, *PORTABLE_FIELDS[entity_type]) if raw.get(key)
     }
     if "description" in state:
-        state["description"] = texts.unescape_html(state["description"])
+        state["description"] = unescape_html(state["description"])
     for key in ("size", "numberOfObjects", "retentionTime", "retentionSize"):
         if isinstance(state.get(key), float) and state[key].is_integer():
             state[key] = int(state[key])
@@ -79,7 +79,6 @@ def raw_columns(entity_type: str, raw: Mapping[str, Any]) -> list[dict[str, Any]
 
 
 def column_of(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """Normalize a column."""
     column = {key: raw[key] for key in COLUMN_KEYS if raw.get(key) is not None}
     if "dataTypeDisplay" in column:
         column["dataTypeDisplay"] = column["dataTypeDisplay"].lower()
@@ -91,7 +90,6 @@ def column_of(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def has_labels(columns: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether columns or nested columns have labels."""
     return any(each.get("tags") or has_labels(each.get("children") or ()) for each in columns)
 
 
@@ -131,7 +129,7 @@ def body_of(entity_type: str, state: EntityState) -> dict[str, Any]:
     if PRODUCTS in state:
         body[PRODUCTS] = names_in(state, PRODUCTS)
     if "description" in state:
-        body["description"] = texts.escape_html(state["description"])
+        body["description"] = escape_html(state["description"])
     columns = state.get(COLUMNS, [])
     if entity_type == "table":
         body[COLUMNS] = columns
@@ -147,36 +145,39 @@ def names_in(state: Mapping[str, Any], key: str) -> list[str]:
     return [each["fullyQualifiedName"] for each in state.get(key, ())]
 
 
-def columns_path(entity_type: str) -> str:
-    """The path of the columns in a patch."""
-    return "/dataModel/columns" if entity_type == "container" else "/columns"
-
-
 # Patches
 
 Operation: TypeAlias = dict[str, Any]
 Raw: TypeAlias = Mapping[str, Any]
 
 # The server drops this field with every patch that does not set it, and cannot remove it.
-_DEFINITION_PATH: Final = "/schemaDefinition"
-_EMPTY_INSTEAD_OF_REMOVED: Final = frozenset({"schemaDefinition"})
+_DEFINITION: Final = "schemaDefinition"
+_IDENTITIES: Final = {
+    "tags": ("source", "tagFQN"),
+    "owners": ("type", "name"),
+    "domains": ("fullyQualifiedName",),
+    PRODUCTS: ("fullyQualifiedName",),
+}
 
 
 def differences(
     entity_type: str, raw: Raw, before: EntityState, after: EntityState
 ) -> list[Operation]:
     """The operations that change an entity from one state to another."""
-    operations = [
-        *_description(raw, before, after),
-        *_fields(entity_type, raw, before, after),
-        *_labels("/tags", raw, before, after),
-        *_owners(raw, before, after),
-        *_domains(before, after),
-        *_products(before, after),
-        *extension_operations(raw, before.get("extension", {}), after.get("extension", {})),
-        *_columns(entity_type, raw, before, after),
-    ]
-    is_set = any(operation["path"] == _DEFINITION_PATH for operation in operations)
+    operations: list[Operation] = []
+    for key in ("description", *PORTABLE_FIELDS[entity_type]):
+        if before.get(key) != (value := after.get(key)):
+            if key == "description":
+                value = value and escape_html(value)
+            elif key == _DEFINITION:
+                value = value or ""
+            operations += _set_operation(f"/{key}", raw.get(key), value)
+    for key in _IDENTITIES:
+        if _members(key, before) != _members(key, after):
+            operations.append({"op": "add", "path": f"/{key}", "value": _new_list(key, raw, after)})
+    operations += extension_operations(raw, before.get("extension", {}), after.get("extension", {}))
+    operations += _columns(entity_type, raw, before, after)
+    is_set = any(operation["path"] == f"/{_DEFINITION}" for operation in operations)
     return operations if is_set or not operations else [*operations, *repeat_definition(after)]
 
 
@@ -189,25 +190,8 @@ def guard(raw: Raw) -> list[Operation]:
 
 def repeat_definition(state: EntityState) -> list[Operation]:
     """The operation that sets the view definition again, which any patch would drop."""
-    query = state.get("schemaDefinition")
-    return [] if query is None else [{"op": "add", "path": _DEFINITION_PATH, "value": query}]
-
-
-def _description(raw: Raw, before: EntityState, after: EntityState) -> Iterator[Operation]:
-    old, new = before.get("description"), after.get("description")
-    if old != new:
-        yield from _set_operation(
-            "/description", raw.get("description"), new and texts.escape_html(new)
-        )
-
-
-def _fields(
-    entity_type: str, raw: Raw, before: EntityState, after: EntityState
-) -> Iterator[Operation]:
-    for key in PORTABLE_FIELDS[entity_type]:
-        if before.get(key) != after.get(key):
-            value = "" if key in _EMPTY_INSTEAD_OF_REMOVED and key not in after else after.get(key)
-            yield from _set_operation(f"/{key}", raw.get(key), value)
+    query = state.get(_DEFINITION)
+    return [] if query is None else [{"op": "add", "path": f"/{_DEFINITION}", "value": query}]
 
 
 def _set_operation(path: str, old: Any, new: Any) -> Iterator[Operation]:
@@ -219,63 +203,26 @@ def _set_operation(path: str, old: Any, new: Any) -> Iterator[Operation]:
         yield {"op": "add", "path": path, "value": new}
 
 
-def _labels(path: str, raw: Raw, before: Raw, after: Raw) -> Iterator[Operation]:
-    yield from _members(
-        path,
-        raw.get("tags") or (),
-        before.get("tags") or (),
-        after.get("tags") or (),
-        key=lambda label: (label["source"], label["tagFQN"]),
-        encode=dict,
-        is_direct=is_direct_label,
-    )
+def _members(key: str, state: EntityState) -> set[tuple[str, ...]]:
+    """The members of a list that Lumos compares; of several domains it only models the first."""
+    members = state.get(key) or ()
+    return {_identity(key, each) for each in (members[:1] if key == "domains" else members)}
 
 
-def _owners(raw: Raw, before: EntityState, after: EntityState) -> Iterator[Operation]:
-    yield from _members(
-        "/owners",
-        raw.get("owners") or (),
-        before.get("owners") or (),
-        after.get("owners") or (),
-        key=lambda owner: (owner["type"], owner["name"]),
-        encode=lambda owner: {"id": owner["id"], "type": owner["type"]},
-        is_direct=lambda owner: not owner.get("inherited"),
-    )
+def _identity(key: str, member: Raw) -> tuple[str, ...]:
+    return tuple(member[each] for each in _IDENTITIES[key])
 
 
-def _members(
-    path: str,
-    raw: Sequence[Raw],
-    before: Sequence[Raw],
-    after: Sequence[Raw],
-    *,
-    key: Callable[[Raw], Any],
-    encode: Callable[[Raw], Operation],
-    is_direct: Callable[[Raw], bool],
-) -> Iterator[Operation]:
-    """Remove unwanted members of a list and add new ones; the others keep their positions."""
-    old, new = {key(each) for each in before}, {key(each) for each in after}
-    for number in reversed(range(len(raw))):
-        if is_direct(raw[number]) and key(raw[number]) in old - new:
-            yield {"op": "remove", "path": f"{path}/{number}"}
-    for each in after:
-        if key(each) not in old:
-            yield {"op": "add", "path": f"{path}/-", "value": encode(each)}
-
-
-def _domains(before: EntityState, after: EntityState) -> Iterator[Operation]:
-    old, new = ([each["fullyQualifiedName"] for each in side.get("domains", ())]
-                for side in (before, after))  # fmt: skip
-    if old[:1] == new[:1]:
-        return
-    value = [{"id": each["id"], "type": "domain"} for each in after.get("domains", ())]
-    yield {"op": "add", "path": "/domains", "value": value}
-
-
-def _products(before: EntityState, after: EntityState) -> Iterator[Operation]:
-    if sorted(names_in(before, PRODUCTS)) != sorted(names_in(after, PRODUCTS)):
-        value = [{"id": each["id"], "type": "dataProduct"} for each in after.get(PRODUCTS, ())]
-        yield {"op": "add", "path": f"/{PRODUCTS}", "value": value}
+def _new_list(key: str, raw: Raw, after: Raw) -> list[Any]:
+    """The new labels or references; existing ones keep their details, derived labels stay."""
+    existing = [each for each in raw.get(key) or () if not each.get("inherited")]
+    known = {_identity(key, each): each for each in existing if is_direct_label(each)}
+    new = [
+        known.get(_identity(key, each))
+        or (each if key == "tags" else {"id": each["id"], "type": each["type"]})
+        for each in after.get(key) or ()
+    ]
+    return [*new, *(each for each in existing if not is_direct_label(each))]
 
 
 def extension_operations(
@@ -306,53 +253,32 @@ def _columns(
     old, new = before.get(COLUMNS, []), after.get(COLUMNS, [])
     if old == new:
         return
-    path, raw_existing = columns_path(entity_type), raw_columns(entity_type, raw)
-    if entity_type == "container" and not (raw.get("dataModel") or {}).get(COLUMNS):
-        yield {"op": "add", "path": "/dataModel", "value": {"isPartitioned": False, COLUMNS: new}}
+    existing = raw_columns(entity_type, raw)
+    columns = _with_other_fields(new, existing)
+    if entity_type == "container" and not existing:
+        value = {"isPartitioned": False, COLUMNS: columns}
+        yield {"op": "add", "path": "/dataModel", "value": value}
     elif entity_type == "container" and not new:
         yield {"op": "remove", "path": "/dataModel"}
-    elif _column_names(old) != _column_names(new):
-        yield {"op": "add", "path": path, "value": _with_derived_labels(new, raw_existing)}
     else:
-        yield from _column_operations(path, raw_existing, old, new)
+        path = "/dataModel/columns" if entity_type == "container" else "/columns"
+        yield {"op": "add", "path": path, "value": columns}
 
 
-def _column_names(columns: Sequence[Raw]) -> list[Any]:
-    return [(column["name"], _column_names(column.get("children") or ())) for column in columns]
-
-
-def _with_derived_labels(
-    columns: Sequence[Raw], raw_existing: Sequence[Raw]
-) -> list[dict[str, Any]]:
-    """Add the derived labels of existing columns, which would otherwise be removed."""
-    by_name = {column["name"]: column for column in raw_existing}
+def _with_other_fields(columns: Sequence[Raw], existing: Sequence[Raw]) -> list[dict[str, Any]]:
+    """Columns with the fields and derived labels of existing columns that Lumos does not model."""
+    by_name = {column["name"]: column for column in existing}
     result = []
     for column in columns:
         old = by_name.get(column["name"], {})
-        others = [label for label in old.get("tags") or () if not is_direct_label(label)]
-        merged = dict(column)
-        if others:
-            merged["tags"] = [*column.get("tags", ()), *others]
+        if old and column_of(old) == column:
+            result.append(dict(old))
+            continue
+        others = {key: value for key, value in old.items() if key not in _MODELLED_COLUMN_KEYS}
+        merged = {**others, **column}
+        if old.get("tags"):
+            merged["tags"] = _new_list("tags", old, column)
         if "children" in column:
-            merged["children"] = _with_derived_labels(column["children"], old.get("children") or ())
+            merged["children"] = _with_other_fields(column["children"], old.get("children") or ())
         result.append(merged)
     return result
-
-
-def _column_operations(
-    path: str, raw_existing: Sequence[Raw], old: Sequence[Raw], new: Sequence[Raw]
-) -> Iterator[Operation]:
-    for number, (raw, before, after) in enumerate(zip(raw_existing, old, new, strict=True)):
-        if before == after:
-            continue
-        column_path = f"{path}/{number}"
-        for key in COLUMN_KEYS:
-            if before.get(key) != after.get(key):
-                yield from _set_operation(f"{column_path}/{key}", raw.get(key), after.get(key))
-        yield from _labels(f"{column_path}/tags", raw, before, after)
-        yield from _column_operations(
-            f"{column_path}/children",
-            raw.get("children") or (),
-            before.get("children") or (),
-            after.get("children") or (),
-        )

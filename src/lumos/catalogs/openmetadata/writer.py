@@ -14,24 +14,24 @@ from lumos.catalogs.openmetadata.entries import (
     EDGES,
     LINEAGE,
     PARENT,
-    OpenMetadataEntries,
     definitions_in,
     edge_details_in,
     is_lumos_property,
 )
-from lumos.catalogs.openmetadata.index import Index, IndexedEntity
-from lumos.catalogs.openmetadata.labels import OpenMetadataLabels
-from lumos.catalogs.openmetadata.lineage import Edges, NativeEdge, WrittenEdge, WrittenEdges
+from lumos.catalogs.openmetadata.index import IndexedEntity
+from lumos.catalogs.openmetadata.lineage import NativeEdge, WrittenEdge, WrittenEdges
 from lumos.catalogs.openmetadata.names import (
     DATASET_TYPES,
     EntityLocation,
     is_dataset_urn,
     join_fqn,
 )
-from lumos.catalogs.openmetadata.properties import CustomProperties
 from lumos.catalogs.openmetadata.reader import OpenMetadataReader, ReadDataset
-from lumos.catalogs.openmetadata.references import References
-from lumos.catalogs.openmetadata.server import Outdated, RequestRefused, Server
+from lumos.catalogs.openmetadata.references import EdgeStart, References
+from lumos.catalogs.openmetadata.server import (
+    ATTEMPTS,
+    Outdated,
+)
 from lumos.catalogs.openmetadata.states import (
     EntityState,
     body_of,
@@ -44,13 +44,11 @@ from lumos.catalogs.openmetadata.states import (
 from lumos.catalogs.three_way_merge import merge
 from lumos.errors import CatalogError, CatalogUnavailable, LumosError
 from lumos.model.catalog import CatalogEntry
-from lumos.model.dataset import ASPECTS, Owner, UpstreamEdge
-from lumos.model.schema import Field, NestedField
+from lumos.model.dataset import ASPECTS, UpstreamEdge
 from lumos.model.urn import InvalidUrn, Urn
 
 BATCH_SIZE: Final = 200
 _MAX_BYTES: Final = 8_000_000
-_ATTEMPTS: Final = 4
 _NOT_FOUND: Final = 404
 _BAD_REQUEST: Final = 400
 _INTERNAL: Final = 500
@@ -62,8 +60,6 @@ class EntryWrite(msgspec.Struct):
     entry: CatalogEntry
     location: EntityLocation
     existing: ReadDataset | None
-    id: str = ""
-    raw: dict[str, Any] = {}
     state: EntityState = {}
     storage: dict[str, AspectStorage] = {}
     changed: bool = False
@@ -72,23 +68,19 @@ class EntryWrite(msgspec.Struct):
     was_hidden: bool = False
     problem: LumosError | None = None
 
+    @property
+    def raw(self) -> Mapping[str, Any]:
+        """The existing entity."""
+        return {} if self.existing is None else self.existing.raw
+
 
 class Linker:
-    """Writes the upstream edges of datasets."""
-
-    def __init__(
-        self,
-        server: Server,
-        index: Index,
-        properties: CustomProperties,
-        reader: OpenMetadataReader,
-        references: References,
-    ) -> None:
-        self._server = server
-        self._index = index
-        self._properties = properties
+    def __init__(self, reader: OpenMetadataReader, references: References) -> None:
         self._reader = reader
         self._references = references
+        self._server = reader.server
+        self._index = reader.index
+        self._properties = references.properties
         # Downstream datasets by their missing upstream datasets.
         self._waiting: dict[str, set[str]] = {}
         self._lock = Lock()
@@ -104,152 +96,101 @@ class Linker:
         locations: set[EntityLocation] = set()
         for job in jobs:
             if job.problem is None and job.entry.lineage is not None:
-                locations.add(job.location)
-                for edge in job.entry.lineage.upstream:
-                    with suppress(InvalidUrn):
-                        locations.add(self._index.names.locate(Urn.parse(edge.urn)))
+                upstream = (self._index.locate(edge.urn) for edge in job.entry.lineage.upstream)
+                locations.update((job.location, *filter(None, upstream)))
         self._index.find_many(locations)
 
     def link(self, job: EntryWrite) -> None:
         """Write the upstream edges of a dataset whose upstream entities exist."""
-        lineage_edges = job.entry.lineage.upstream if job.entry.lineage is not None else ()
         current = (
             job.existing.edges if job.existing is not None else lineage.no_edges(job.location.parts)
         )
-        wanted_details = edge_details_in(job.entry)
-        if not lineage_edges and not current.edges and not wanted_details and not current.others:
-            return
-        wanted: dict[str, list[UpstreamEdge]] = {}
-        for edge in lineage_edges:
-            wanted.setdefault(edge.urn, []).append(edge)
-        upstreams = {urn: self._find_upstream(urn, job) for urn in wanted}
-        entity_starts = {
-            name: self._references.edge_start(name)
-            for name in wanted_details
-            if not is_dataset_urn(name)
+        natives = {**current.edges, **current.others}
+        details = edge_details_in(job.entry)
+        # Edges from entities that are not datasets have details only.
+        wanted: dict[str, list[UpstreamEdge]] = {
+            name: [] for name in details if not is_dataset_urn(name)
         }
-        if not self._differs(job, wanted, current, upstreams) and not self._has_other_details(
-            job, wanted_details, current, upstreams, entity_starts
-        ):
-            return
-        if job.raw.get("deleted"):
-            # Hidden entities cannot have edges; the lineage is packed.
+        for edge in job.entry.lineage.upstream if job.entry.lineage is not None else ():
+            if is_dataset_urn(edge.urn):
+                wanted.setdefault(edge.urn, []).append(edge)
+        starts = {
+            name: start for name in wanted if (start := self._find_start(name, job)) is not None
+        }
+        extension = job.raw.get("extension") or {}
+        before = lineage.read_written_edges(extension.get(EDGES))
+
+        def differs(name: str, start: EdgeStart) -> bool:
+            native, parts = natives.get(name), job.location.parts
+            if native is None:
+                return True
+            if name in details and not lineage.has_details(details[name], native, parts):
+                return True
+            if not wanted[name]:
+                return False
+            if LINEAGE in extension and name not in before:
+                # Lumos was interrupted before it saved what it has written.
+                return True
+            # Columns that the server dropped are not sent again.
+            dropped = lineage.unknown_pairs(before.get(name), native)
+            pairs = lineage.pairs_of(wanted[name], start.parts, parts).keys()
+            return pairs - dropped != native.columns.keys()
+
+        changed = {name for name, start in starts.items() if differs(name, start)}
+        # Hidden entities cannot have edges; the lineage is packed.
+        is_unchanged = not changed and natives.keys() <= wanted.keys()
+        if is_unchanged or job.raw.get("deleted"):
             return
         found = self._index.find(job.location)
         if found is None:
             return
         latest = self._reader.edges(job.location, found.id) if job.existing is not None else current
+        written: WrittenEdges = {}
         written_edges: dict[str, NativeEdge] = {}
         is_known = True
-        for urn, edges in wanted.items():
-            if (upstream := upstreams[urn]) is None:
-                continue
-            sent = self._put_edge(
-                found,
-                upstream,
-                edges,
-                current.edges.get(urn),
-                latest.edges.get(urn),
-                wanted_details.get(urn),
-            )
-            # The server silently drops columns that it does not know, so read back what it has.
-            is_known = is_known and sent is not None and not sent
-            location = upstream.location
-            written_edges[urn] = NativeEdge(upstream.id, location.type, location.parts, {}, {})
-        for urn, native in current.edges.items():
-            if urn not in wanted:
-                self._server.delete_edge(native.reference, found.reference)
-        entity_edges = self._write_entity_edges(found, wanted_details, current, entity_starts)
-        job.changed = True
-        current_edges = (
-            written_edges if is_known else self._reader.edges(found.location, found.id).edges
-        )
-        self._save_written_edges(job, found, wanted, current_edges, entity_edges)
-
-    def _write_entity_edges(
-        self,
-        downstream: IndexedEntity,
-        wanted_details: Mapping[str, Any],
-        current: Edges,
-        entity_starts: Mapping[str, Any],
-    ) -> WrittenEdges:
-        """Write the edges from entities that are not datasets."""
-        written: WrittenEdges = {}
-        for name, start in entity_starts.items():
-            if start is None:
-                continue
+        for name, start in starts.items():
             reference, parts = start
-            native = current.others.get(name)
-            wanted = wanted_details[name]
-            if native is None or not lineage.has_details(wanted, native, downstream.parts):
-                details = self._references.encode_details(wanted, parts, downstream.parts)
-                self._references.link(reference, downstream.reference, details)
+            if wanted[name]:
+                sent = self._put_edge(
+                    found,
+                    start,
+                    wanted[name],
+                    current.edges.get(name),
+                    latest.edges.get(name),
+                    details.get(name),
+                )
+                # The server silently drops columns that it does not know, so read back what it has.
+                is_known = is_known and sent is not None and not sent
+                written_edges[name] = NativeEdge(**reference, parts=parts, columns={}, details={})
+                continue
+            if name in changed:
+                encoded = self._references.encode_details(details[name], parts, found.parts)
+                self._references.link(reference, found.reference, encoded)
             written[name] = WrittenEdge(reference["id"])
-        for name, native in current.others.items():
-            if name not in wanted_details:
-                self._server.delete_edge(native.reference, downstream.reference)
-        return written
+        for name, native in natives.items():
+            if name not in wanted:
+                self._server.delete_edge(native.reference, found.reference)
+        job.changed = True
+        if not is_known:
+            written_edges = self._reader.edges(found.location, found.id).edges
+        self._save_written_edges(job, found, wanted, written_edges, written)
 
-    @staticmethod
-    def _has_other_details(
-        job: EntryWrite,
-        wanted_details: Mapping[str, Any],
-        current: Edges,
-        upstreams: Mapping[str, IndexedEntity | None],
-        entity_starts: Mapping[str, Any],
-    ) -> bool:
-        """Whether edges lack wanted details, or come from other entities."""
-        if current.others.keys() - wanted_details.keys():
-            return True
-        for name, mine in wanted_details.items():
-            native = current.edges.get(name) or current.others.get(name)
-            exists = (entity_starts if name in entity_starts else upstreams).get(name) is not None
-            if exists and (
-                native is None or not lineage.has_details(mine, native, job.location.parts)
-            ):
-                return True
-        return False
-
-    def _find_upstream(self, urn: str, job: EntryWrite) -> IndexedEntity | None:
+    def _find_start(self, name: str, job: EntryWrite) -> EdgeStart | None:
         """The upstream entity of an edge, or None if it does not exist yet."""
-        try:
-            location = self._index.names.locate(Urn.parse(urn))
-        except InvalidUrn:
+        if not is_dataset_urn(name):
+            return self._references.edge_start(name)
+        if (location := self._index.locate(name)) is None:
             return None
         if (found := self._index.find(location)) is None:
             with self._lock:
-                self._waiting.setdefault(urn, set()).add(job.entry.urn)
-        return found
-
-    def _differs(
-        self,
-        job: EntryWrite,
-        wanted: Mapping[str, list[UpstreamEdge]],
-        current: Edges,
-        upstreams: Mapping[str, IndexedEntity | None],
-    ) -> bool:
-        if current.edges.keys() - wanted.keys():
-            return True
-        extension = job.raw.get("extension") or {}
-        written_edges = lineage.read_written_edges(extension.get(EDGES))
-        for urn, edges in wanted.items():
-            if (upstream := upstreams[urn]) is None:
-                continue
-            native, written = current.edges.get(urn), written_edges.get(urn)
-            # Lumos was interrupted before it saved what it has written.
-            if native is None or (LINEAGE in extension and written is None):
-                return True
-            pairs = lineage.pairs_of(edges, upstream.parts, job.location.parts).keys()
-            # Columns that the server dropped are not sent again.
-            unknown = written.unknown if written is not None and written.id == native.id else ()
-            if pairs - set(unknown) != native.columns.keys():
-                return True
-        return False
+                self._waiting.setdefault(name, set()).add(job.entry.urn)
+            return None
+        return EdgeStart(found.reference, found.parts)
 
     def _put_edge(
         self,
         downstream: IndexedEntity,
-        upstream: IndexedEntity,
+        upstream: EdgeStart,
         edges: Sequence[UpstreamEdge],
         current: NativeEdge | None,
         latest: NativeEdge | None,
@@ -283,10 +224,9 @@ class Linker:
         found: IndexedEntity,
         wanted: Mapping[str, list[UpstreamEdge]],
         current_edges: Mapping[str, NativeEdge],
-        others: WrittenEdges,
+        written: WrittenEdges,
     ) -> None:
         """Save in a property which of the sent edges and columns the server stored."""
-        written: WrittenEdges = dict(others)
         for urn, edges in wanted.items():
             if (native := current_edges.get(urn)) is None:
                 continue
@@ -317,23 +257,14 @@ class _NewEntity(NamedTuple):
 class Writer:
     """Writes entries, and merges edits that users made in the meantime."""
 
-    def __init__(
-        self,
-        server: Server,
-        index: Index,
-        entries: OpenMetadataEntries,
-        labels: OpenMetadataLabels,
-        properties: CustomProperties,
-        reader: OpenMetadataReader,
-        references: References,
-    ) -> None:
-        self._server = server
-        self._index = index
-        self._entries = entries
-        self._labels = labels
-        self._properties = properties
+    def __init__(self, reader: OpenMetadataReader, references: References) -> None:
         self._reader = reader
-        self._linker = Linker(server, index, properties, reader, references)
+        self._server = reader.server
+        self._index = reader.index
+        self._entries = reader.entries
+        self._labels = references.labels
+        self._properties = references.properties
+        self._linker = Linker(reader, references)
 
     def write(
         self,
@@ -350,11 +281,17 @@ class Writer:
         jobs = []
         for entry in entries:
             try:
-                jobs.append(self._job(entry, existing.get(entry.urn)))
+                location = self._index.names.locate(Urn.parse(entry.urn))
+                jobs.append(EntryWrite(entry, location, existing.get(entry.urn)))
             except InvalidUrn as problem:
                 yield FailedEntry(entry.urn, problem)
-        self._ensure_labels(jobs)
         for job in jobs:
+            try:
+                self._ensure_labels(job.entry)
+            except CatalogUnavailable:
+                raise
+            except LumosError as problem:
+                job.problem = problem
             if (
                 job.problem is None
                 and job.entry.urn in newer
@@ -391,46 +328,18 @@ class Writer:
         for _ in self._server.each([job for job in jobs if job.problem is None], run_step):
             pass
 
-    def _ensure_labels(self, jobs: Sequence[EntryWrite]) -> None:
-        """Create missing labels; a failure only affects the entries that need the label."""
-        try:
-            self._ensure_labels_of(job.entry for job in jobs)
-        except CatalogUnavailable:
-            raise
-        except LumosError:
-            self._for_each(jobs, lambda job: self._ensure_labels_of([job.entry]))
-
-    def _ensure_labels_of(self, entries: Iterable[CatalogEntry]) -> None:
-        tags: set[str] = set()
-        terms: set[str] = set()
-        owners: set[Owner] = set()
-        domains: set[str] = set()
-        for entry in entries:
-            if entry.governance is not None:
-                tags.update(entry.governance.tags)
-                terms.update(entry.governance.terms)
-            if entry.ownership is not None:
-                owners.update(entry.ownership.owners)
-            if entry.documentation is not None and entry.documentation.domain:
-                domains.add(entry.documentation.domain)
-            for field in entry.schema.fields if entry.schema is not None else ():
-                parts: tuple[Field | NestedField, ...] = (field, *field.nested)
-                for part in parts:
-                    tags.update(part.tags)
-                    terms.update(part.terms)
+    def _ensure_labels(self, entry: CatalogEntry) -> None:
+        """Create the tags, terms, owners and domains that an entry refers to."""
+        labelled: list[Any] = [] if entry.governance is None else [entry.governance]
+        for field in entry.schema.fields if entry.schema is not None else ():
+            labelled += (field, *field.nested)
+        domain = entry.documentation.domain if entry.documentation is not None else None
         self._labels.ensure(
-            tags=sorted(tags),
-            terms=sorted(terms),
-            owners=sorted(owners, key=lambda owner: (owner.kind, owner.name, owner.type)),
-            domains=sorted(domains),
+            tags=sorted({tag for each in labelled for tag in each.tags}),
+            terms=sorted({term for each in labelled for term in each.terms}),
+            owners=entry.ownership.owners if entry.ownership is not None else (),
+            domains=[domain] if domain else (),
         )
-
-    def _job(self, entry: CatalogEntry, existing: ReadDataset | None) -> EntryWrite:
-        location = self._index.names.locate(Urn.parse(entry.urn))
-        job = EntryWrite(entry, location, existing)
-        if existing is not None:
-            job.id, job.raw = existing.id, existing.raw
-        return job
 
     def storage_of(self, entry: CatalogEntry) -> dict[str, AspectStorage]:
         """How a new entity would store the fields of an entry; nothing is written."""
@@ -453,29 +362,34 @@ class Writer:
 
     def _plan_new(self, job: EntryWrite) -> _NewEntity | None:
         # A bucket is created with its first object.
-        existing = self._reader.read(job.entry.urn) if self._index.is_parent(job.location) else None
-        if existing is not None:
-            job.existing, job.id, job.raw = existing, existing.id, existing.raw
+        if self._index.is_parent(job.location):
+            job.existing = self._reader.read(job.entry.urn)
+        if job.existing is not None:
             return None
         try:
-            return self._render_new(job)
+            self._render(job)
+            body = body_of(job.location.type, job.state) | self._index.prepare(job.location)
         except CatalogUnavailable:
             raise
         except LumosError as problem:
             job.problem = problem
             return None
+        return _NewEntity(job, body, len(msgspec.json.encode(body)))
 
-    def _render_new(self, job: EntryWrite) -> _NewEntity:
+    def _render(self, job: EntryWrite) -> None:
+        """Encode an entry, and declare the custom properties that it needs."""
+        entity_type = job.location.type
+        self._properties.define(entity_type, definitions_in(job.entry))
         rendered = self._entries.render(
             job.entry,
             job.location,
-            existing=None,
-            declared=self._declared_properties(job.location.type, job.entry),
+            existing=None if job.existing is None else job.existing.state,
+            declared=self._properties.declared(entity_type),
         )
         job.storage, job.state = rendered.storage, rendered.state
-        self._declare_own(job.location.type, rendered.state)
-        body = body_of(job.location.type, rendered.state) | self._index.prepare(job.location)
-        return _NewEntity(job, body, len(msgspec.json.encode(body)))
+        if job.existing is None or rendered.state != job.existing.state:
+            extension = rendered.state.get("extension", {})
+            self._properties.declare(entity_type, filter(is_lumos_property, extension))
 
     def _send(self, entity_type: str, chunk: Sequence[_NewEntity]) -> None:
         route = DATASET_TYPES[entity_type].route
@@ -483,8 +397,17 @@ class Writer:
         by_name |= {new.job.location.fqn: new.job for new in chunk}
 
         def send(part: Sequence[_NewEntity]) -> None:
-            for refusal in self._server.bulk(route, [new.body for new in part]):
-                self._record_refusal(refusal, by_name)
+            for request, message, status in self._server.bulk(route, [new.body for new in part]):
+                job = by_name.get(_request_key(request) if isinstance(request, dict) else request)
+                what = "an entity of a bulk request" if job is None else job.entry.urn
+                problem = CatalogError(
+                    f"{self._server.platform} rejected {what}: {message}",
+                    platform=self._server.platform,
+                    status=status,
+                )
+                if job is None:
+                    raise problem
+                job.problem = problem
             # The server drops labels of columns when it creates containers in bulk, but not when
             # it changes them.
             labelled = [
@@ -501,45 +424,31 @@ class Writer:
             job.changed = True
             self._index.drop(job.location)
 
-    def _record_refusal(self, refusal: RequestRefused, jobs: Mapping[Any, EntryWrite]) -> None:
-        """Record the problem of an entity in a bulk request; raise it if the entity is unknown."""
-        request = refusal.request
-        job = jobs.get(_request_key(request) if isinstance(request, dict) else request)
-        platform = self._server.platform
-        what = "an entity of a bulk request" if job is None else job.entry.urn
-        problem = CatalogError(
-            f"{platform} rejected {what}: {refusal.message}",
-            platform=platform,
-            status=refusal.status,
-        )
-        if job is None:
-            raise problem
-        job.problem = problem
-
     def _change(self, job: EntryWrite, base: CatalogEntry | None) -> None:
         """Patch an existing entity, and retry if it was changed in the meantime."""
         if job.existing is None:
             return
         existing, entry = job.existing, job.entry
         is_deleted = job.must_be_hidden = entry.deleted
-        for attempt in range(_ATTEMPTS):
+        for attempt in range(ATTEMPTS):
             try:
                 self._patch(job, existing, entry)
                 # After a lost response, the retried patch no longer matches.
                 job.changed = job.changed or attempt > 0
                 return
             except Outdated:
-                if attempt == _ATTEMPTS - 1:
+                if attempt == ATTEMPTS - 1:
                     raise
                 latest = self._reader.read(entry.urn)
                 if latest is None:
+                    job.existing = None
                     self._create([job])
                     return
                 entry, existing = self._rebase(base, latest, job.entry), latest
                 if job.is_restored:
                     # Lumos itself has restored it.
                     entry = msgspec.structs.replace(entry, deleted=is_deleted)
-                self._ensure_labels_of([entry])
+                self._ensure_labels(entry)
         raise AssertionError("the last attempt raises")
 
     def _rebase(
@@ -551,45 +460,24 @@ class Writer:
         return entry if latest == base else rebase(base, latest, entry)
 
     def _patch(self, job: EntryWrite, existing: ReadDataset, entry: CatalogEntry) -> None:
-        entity_type = existing.location.type
-        rendered = self._entries.render(
-            entry,
-            existing.location,
-            existing=existing.state,
-            declared=self._declared_properties(entity_type, entry),
-        )
-        job.storage, job.entry, job.existing, job.raw = (
-            rendered.storage,
-            entry,
-            existing,
-            existing.raw,
-        )
-        job.state = rendered.state
-        operations = differences(entity_type, existing.raw, existing.state, rendered.state)
+        job.entry, job.existing = entry, existing
+        self._render(job)
+        operations = differences(existing.location.type, existing.raw, existing.state, job.state)
         is_hidden = bool(existing.raw.get("deleted"))
         if not operations and (not is_hidden or entry.deleted):
             return
-        self._declare_own(entity_type, rendered.state)
-        route = DATASET_TYPES[entity_type].route
-        current_edges: Mapping[str, Any] = existing.raw
+        route = existing.location.route
+        current: Mapping[str, Any] = existing.raw
         if is_hidden:
             self._server.put(f"{route}/restore", {"id": existing.id})
             job.is_restored = True
-            job.raw = {**existing.raw, "deleted": False}
+            job.existing = existing._replace(raw={**existing.raw, "deleted": False})
             self._index.add(existing.location, existing.id)
-            operations = operations or repeat_definition(rendered.state)
-            current_edges = self._server.get(f"{route}/{existing.id}") or {}
+            operations = operations or repeat_definition(job.state)
+            current = self._server.get(f"{route}/{existing.id}") or {}
         if operations:
-            self._server.patch(f"{route}/{existing.id}", [*guard(current_edges), *operations])
+            self._server.patch(f"{route}/{existing.id}", [*guard(current), *operations])
         job.changed = True
-
-    def _declared_properties(self, entity_type: str, entry: CatalogEntry) -> frozenset[str]:
-        self._properties.define(entity_type, definitions_in(entry))
-        return self._properties.declared(entity_type)
-
-    def _declare_own(self, entity_type: str, state: Mapping[str, Any]) -> None:
-        ours = [key for key in state.get("extension", {}) if is_lumos_property(key)]
-        self._properties.declare(entity_type, ours)
 
     def _link_waiting(self, jobs: Iterable[EntryWrite]) -> None:
         """Write the edges of earlier datasets that waited for datasets that exist now.
@@ -601,28 +489,18 @@ class Writer:
         for urn in self._linker.waiting_for(written):
             if (existing := self._reader.read(urn)) is not None:
                 entry = self._reader.entry(existing)
-                waiting.append(
-                    EntryWrite(
-                        entry,
-                        existing.location,
-                        existing,
-                        existing.id,
-                        existing.raw,
-                        existing.state,
-                    )
-                )
+                waiting.append(EntryWrite(entry, existing.location, existing, existing.state))
         self._for_each(waiting, self._linker.link)
 
     def _hide_again(self, jobs: Iterable[EntryWrite]) -> None:
         """Hide entities that were restored for a change that failed."""
         for job in jobs:
-            if job.is_restored and job.must_be_hidden and not job.was_hidden:
+            if job.existing and job.is_restored and job.must_be_hidden and not job.was_hidden:
                 # The earlier problem is reported.
                 with suppress(CatalogError):
-                    self._server.delete(f"{job.location.route}/{job.id}")
+                    self._server.delete(f"{job.location.route}/{job.existing.id}")
 
     def _hide(self, job: EntryWrite) -> None:
-        """Hide a deleted dataset."""
         entity_type = DATASET_TYPES[job.location.type]
         if not job.entry.deleted or job.raw.get("deleted"):
             return
@@ -643,7 +521,6 @@ class Writer:
         job.changed = job.changed or is_change
 
     def erase(self, urns: Sequence[str]) -> None:
-        """Delete datasets permanently."""
         for _ in self._server.each(urns, self._erase):
             pass
 
@@ -658,18 +535,15 @@ class Writer:
         except CatalogError as problem:
             if problem.status != _BAD_REQUEST:
                 raise
-            self._clear(existing)
+            for native in existing.edges.edges.values():
+                reference = {"id": existing.id, "type": existing.location.type}
+                self._server.delete_edge(native.reference, reference)
+            self._properties.declare(existing.location.type, [PARENT])
+            bare = {"extension": {PARENT: "Others are in it."}}
+            operations = differences(existing.location.type, existing.raw, existing.state, bare)
+            self._server.patch(f"{route}/{existing.id}", operations)
         else:
             self._index.mark_erased(existing.location)
-
-    def _clear(self, existing: ReadDataset) -> None:
-        entity_type = existing.location.type
-        for native in existing.edges.edges.values():
-            self._server.delete_edge(native.reference, {"id": existing.id, "type": entity_type})
-        self._properties.declare(entity_type, [PARENT])
-        bare = {"extension": {PARENT: "Others are in it."}}
-        operations = differences(entity_type, existing.raw, existing.state, bare)
-        self._server.patch(f"{DATASET_TYPES[entity_type].route}/{existing.id}", operations)
 
 
 def rebase(base: CatalogEntry | None, latest: CatalogEntry, entry: CatalogEntry) -> CatalogEntry:
