@@ -430,7 +430,7 @@ class _Analysis:
             or context.renamed_tables
             or self._splitter.in_routine
         )
-        if depends_on_earlier_statements or context.watcher is not None:
+        if depends_on_earlier_statements or context.is_watched:
             return None
         return statement_shape(tokens)
 

@@ -254,7 +254,8 @@ class AnalysisContext:
         self, dialect: Dialect, columns: ColumnProvider, watcher: SqlWatcher | None = None
     ) -> None:
         self.dialect = dialect
-        self.watcher = watcher
+        self.watcher = watcher or SqlWatcher()
+        self.is_watched = watcher is not None
         name = type(dialect).__name__.lower()
         self.traits = DialectTraits("" if name == "dialect" else name)
         self.folding = NameFolding(dialect)
@@ -387,7 +388,7 @@ class AnalysisContext:
 
     def with_column_names(self, names: list[str], relation: QueryRelation) -> QueryRelation:
         """Rename the columns of a relation by position."""
-        if names and self.watcher is not None:
+        if names:
             self.watcher.on_columns_renamed(relation, len(names))
         return relation.with_column_names(names)
 

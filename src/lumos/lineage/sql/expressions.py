@@ -234,11 +234,9 @@ class ExpressionReader:
         self._context.record_read(column)
         excerpt = self._excerpt(offset, role)
         lineage.add(column, role, excerpt)
-        watcher = self._context.watcher
-        if watcher is not None:
-            watcher.on_name(node, column, role.usage, excerpt)
-            if has_all_fields:
-                watcher.on_whole_row(node, [column], role.usage, excerpt)
+        self._context.watcher.on_name(node, column, role.usage, excerpt)
+        if has_all_fields:
+            self._context.watcher.on_whole_row(node, [column], role.usage, excerpt)
 
     def _excerpt(self, offset: int | None, role: ExpressionRole) -> Excerpt | None:
         if offset is None:
@@ -262,8 +260,7 @@ class ExpressionReader:
             self._context.record_read(column)
             # Marked as a star: no clause names the column, so a change would seem harmless.
             lineage.add(column, role.transformed(), None, is_star=True)
-        if self._context.watcher is not None:
-            self._context.watcher.on_whole_row(node, columns, role.usage, excerpt)
+        self._context.watcher.on_whole_row(node, columns, role.usage, excerpt)
 
     def _add_query(
         self, node: exp.Expr, scope: Scope, role: ExpressionRole, lineage: ExpressionLineage
@@ -411,7 +408,7 @@ class ExpressionReader:
         self, node: exp.Expr, scope: Scope, role: ExpressionRole, lineage: ExpressionLineage
     ) -> "_PartsWithRoles":
         """A field of a field, as in `a.b.c.d`: the parser splits long names into several nodes."""
-        if self._context.watcher is None and self._add_indexed(node, scope, role, lineage):
+        if not self._context.is_watched and self._add_indexed(node, scope, role, lineage):
             return
         fields: list[str] = []
         inner: exp.Expr = node

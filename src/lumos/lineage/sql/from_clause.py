@@ -82,8 +82,7 @@ class FromReader:
         for join in joins:
             first_joined = len(scope.sources)
             self.add(join.this, scope, clauses)
-            if self._context.watcher is not None:
-                self._context.watcher.on_join(join, scope, first_joined)
+            self._context.watcher.on_join(join, scope, first_joined)
             self._merge_shared_columns(join, scope, first_joined, clauses)
             for key in ("on", "match_condition"):
                 if join.args.get(key) is not None:
@@ -210,9 +209,8 @@ class FromReader:
         resolved = scope.resolve(parts)
         column = resolved if isinstance(resolved, QueryColumn) else QueryColumn(parts[-1])
         self._context.record_read(column)
-        if self._context.watcher is not None:
-            excerpt = self._context.excerpt(offset_of(node), Clause.ITEM)
-            self._context.watcher.on_name(node, column, None, excerpt)
+        excerpt = self._context.excerpt(offset_of(node), Clause.ITEM)
+        self._context.watcher.on_name(node, column, None, excerpt)
         alias = node.args.get("alias")
         element = column.part(parts[-1], ELEMENT, definition=ListElement(column))
         relation = QueryRelation([ValueStar(element)])
@@ -384,8 +382,7 @@ class FromReader:
             excerpt = self._context.excerpt(offset, clause)
             for use in lineage.uses:
                 clauses.uses[OriginUse(use.origin, use.usage, excerpt)] = None
-            if self._context.watcher is not None:
-                self._context.watcher.on_shared_column(name, sides, excerpt)
+            self._context.watcher.on_shared_column(name, sides, excerpt)
             scope.merged_columns[name] = _coalesce(sides[:1] if _is_filter(join) else sides, name)
 
     def _resolve_side(self, name: str, scope: Scope, offset: int | None) -> QueryColumn | None:

@@ -177,8 +177,7 @@ class ProjectionReader:
 
         Most dialects reject unknown names there.
         """
-        watcher = self._context.watcher
-        if watcher is None:
+        if not self._context.is_watched:
             return
         for each in nodes:
             name = self._context.name(each)
@@ -187,7 +186,7 @@ class ProjectionReader:
                        if isinstance(item, Star) or item.name == name]  # fmt: skip
             columns = [column for column in matches if column is not None]
             excerpt = self._context.excerpt(offset_of(each), Clause.ITEM)
-            watcher.on_star_columns_named(each, columns, excerpt)
+            self._context.watcher.on_star_columns_named(each, columns, excerpt)
 
     def _expand_star(
         self, node: exp.Expr, scope: Scope, clauses: QueryRelation
@@ -219,8 +218,7 @@ class ProjectionReader:
             return
         excerpt = self._context.excerpt(offset_of(qualifier), Clause.ITEM)
         self._context.record_read(struct)
-        if self._context.watcher is not None:
-            self._context.watcher.on_name(qualifier, struct, None, excerpt)
+        self._context.watcher.on_name(qualifier, struct, None, excerpt)
         lineage = ExpressionLineage()
         lineage.add(struct, ExpressionRole(Clause.ITEM), excerpt, is_star=True)
         value = lineage.column("*")

@@ -155,12 +155,11 @@ class QueryReader:
             is_by_name = is_by_name or bool(operation is not None and operation.args.get("by_name"))
         # The second query of EXCEPT adds no values to the result, but may widen its types. Only
         # watchers derive types.
-        combined_branches = branches if self.context.watcher is None else [*branches, *filtering]
-        combined = combine_branches(combined_branches, is_by_name=is_by_name)
-        if self.context.watcher is not None:
-            self.context.watcher.on_set_operation(
-                node, [*branches, *filtering], is_by_name=is_by_name
-            )
+        all_branches = [*branches, *filtering]
+        combined = combine_branches(
+            all_branches if self.context.is_watched else branches, is_by_name=is_by_name
+        )
+        self.context.watcher.on_set_operation(node, all_branches, is_by_name=is_by_name)
         for relation in filtering:
             combined.parents.append(relation)
             for column in relation.all_columns():
@@ -262,8 +261,7 @@ class QueryReader:
                     column = item.as_column() if isinstance(item, Star) else item
                     excerpt = self.context.excerpt(offset_of(node), clause)
                     lineage.add(column, role, excerpt)
-                    if self.context.watcher is not None:
-                        self.context.watcher.on_name(node, column, usage, excerpt)
+                    self.context.watcher.on_name(node, column, usage, excerpt)
             else:
                 self.expressions.read([node], scope, role, into=lineage)
         relation.uses.update(lineage.uses)

@@ -179,8 +179,7 @@ class StatementReader:
     def read(self, node: exp.Expr) -> StatementLineage:
         """Read one statement; its edges go to the recorder."""
         self._statement_writes = []
-        if self._context.watcher is not None:
-            self._context.watcher.on_statement(node)
+        self._context.watcher.on_statement(node)
         kind = self._read_by_kind(node)
         reads = tuple(
             TableRead(table=table, columns=tuple(sorted(columns)))
@@ -268,17 +267,14 @@ class StatementReader:
                 covers_all_columns=written.covers_all_columns,
             )
         )
-        if self._context.watcher is not None:
-            self._context.watcher.on_write(
-                written.table, written.result, positional=written.positional
-            )
+        self._context.watcher.on_write(written.table, written.result, positional=written.positional)
         self._record(written.table, written.result, positional=written.positional)
 
     def _record(
         self, table: Parts | None, result: QueryRelation, *, positional: bool = False
     ) -> None:
         context = self._context
-        if context.watcher is None:
+        if not context.is_watched:
             self._recorder.record(
                 context.statement, context.line, table, result, positional=positional
             )
