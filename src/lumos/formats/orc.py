@@ -11,9 +11,12 @@ import decimal
 import math
 import re
 import struct
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import ClassVar, Final, NamedTuple
+
+import pyarrow as pa
 
 from lumos.formats.columns import (
     FileColumnStatistics,
@@ -22,7 +25,7 @@ from lumos.formats.columns import (
     bound_kind,
     with_distinct_names,
 )
-from lumos.formats.compression import decompress_deflate, decompress_snappy, decompress_zstd
+from lumos.formats.compression import decompress_snappy
 from lumos.formats.interface import (
     BinaryFormat,
     FileFacts,
@@ -131,6 +134,22 @@ def decompress_stream(stored: bytes, codec: int, block_size: int) -> bytes:
     return b"".join(blocks)
 
 
+def _zlib(block: bytes, limit: int) -> bytes:
+    try:
+        return zlib.decompressobj(-15).decompress(block, limit)
+    except zlib.error as problem:
+        raise MalformedData(str(problem)) from None
+
+
+def _zstd(block: bytes, limit: int) -> bytes:
+    try:
+        with pa.CompressedInputStream(pa.BufferReader(block), "zstd") as stream:
+            content: bytes = stream.read(limit)
+    except (pa.ArrowException, OSError) as problem:
+        raise MalformedData(str(problem)) from None
+    return content
+
+
 def _lz4(block: bytes, limit: int) -> bytes:
     """Decompress an LZ4 block of unknown length, which pyarrow cannot do."""
     content = bytearray()
@@ -168,10 +187,10 @@ def _lz4_length(block: bytes, position: int, length: int) -> tuple[int, int]:
 
 _NAMES: Final = {3: "LZO", 6: "Brotli"}
 _CODECS: Final[dict[int, Callable[[bytes, int], bytes]]] = {
-    1: decompress_deflate,
+    1: _zlib,
     2: decompress_snappy,
     4: _lz4,
-    5: decompress_zstd,
+    5: _zstd,
 }
 
 _SIMPLE: Final[dict[int, tuple[DataType, str]]] = {
