@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import local
 from typing import Any
+from unittest.mock import patch
 from urllib.parse import urlsplit
 
 from benchmarks.servers import serving
@@ -64,8 +65,8 @@ class _Brokers:
 
 def measure() -> dict[str, Any]:
     """Median seconds of bare requests, reads and scans in one process, by turns."""
-    source.KafkaCluster = lambda _: _Brokers()  # type: ignore[misc,assignment]
     with (
+        patch("lumos.sources.kafka.source.KafkaCluster", lambda _: _Brokers()),
         serving("registry_stub", str(SUBJECTS), str(VERSIONS)) as url,
         tempfile.TemporaryDirectory() as folder,
     ):

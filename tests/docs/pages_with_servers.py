@@ -31,7 +31,6 @@ from lumos.config.platforms import OpenmetadataPlatform
 from lumos.config.secret import Secret
 from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Documentation, Governance
-from lumos.sources.kafka.source import KafkaSource
 from mongo_wire import MongoWire, Served, serving
 from registry_stub import RegistryStub
 from server.live_server import live_server
@@ -197,7 +196,9 @@ class Kafka(SetUp):
 
     def start(self) -> None:
         self.cluster = FakeCluster()
-        self.opened.enter_context(patch.object(KafkaSource, "_cluster", lambda _: self.cluster))
+        self.opened.enter_context(
+            patch("lumos.sources.kafka.source.KafkaCluster", lambda _: self.cluster)
+        )
         self.registry = self.opened.enter_context(RegistryStub())
         self.terminal.addresses |= {
             self.registry.url: "http://registry.example.com:8081",

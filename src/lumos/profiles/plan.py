@@ -215,8 +215,8 @@ class SourceFiles:
 
 
 def _decode(block: bytes) -> Iterator[SourceFile]:
-    for task, *values in _decode_values(block):
-        yield SourceFile(FileTask._make(task), *values)
+    for task, partition, identity, modified, rows in _decode_values(block):
+        yield SourceFile(FileTask._make(task), partition, identity, modified, rows)
 
 
 _decode_values: Final = msgspec.msgpack.Decoder(

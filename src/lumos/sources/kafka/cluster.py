@@ -131,7 +131,7 @@ class KafkaCluster:
 
     def producer(self, *, timeout: float) -> Producer:
         """A producer whose messages are written once and in order, or fail after some seconds."""
-        with self._translating():
+        try:
             return Producer(
                 {
                     **self._client_settings(),
@@ -140,6 +140,8 @@ class KafkaCluster:
                     "linger.ms": 0,
                 }
             )
+        except KafkaException as problem:
+            raise self._not_usable(problem.args[0]) from None
 
     def close(self) -> None:
         """Forget the connection, which librdkafka closes."""
