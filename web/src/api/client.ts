@@ -61,10 +61,10 @@ export function dataNow(): number {
   return siteTime === null ? Date.now() : Date.parse(siteTime);
 }
 
-// A page that was opened from disk has no origin; its requests never leave the browser.
-const origin = globalThis.location?.origin;
+// A page that was opened from disk has no host; its requests never leave the browser.
+const origin = globalThis.location?.origin ?? "";
 export const api = createClient<paths>({
-  baseUrl: origin === undefined || origin === "null" ? "http://site.invalid" : origin,
+  baseUrl: origin.startsWith("http") ? origin : "http://site.invalid",
   fetch: (request) => transport(request),
 });
 api.use(withToken);
