@@ -144,3 +144,30 @@ def test_a_model_without_lineage_is_reported_too(
     assert [(each.dataset, each.path, each.category) for each in report.findings] == [
         ("constants", path, "unread")
     ]
+
+
+BIGQUERY = "shop:\n  target: dev\n  outputs:\n    dev: &dev\n      type: bigquery\n      schema: \"{{ env_var('S') }}\"\n"
+YEARS = "select regexp_extract(name, r'_(\\d+)') as year, name from {{ source('gtfs', 'years') }}\n"
+YEARLY = "select year, name from {{ ref('years') }}\n"
+
+
+def test_the_dialect_is_that_of_the_dbt_profile(workplace: Path) -> None:
+    files = {
+        "dbt/profiles.yml": BIGQUERY,
+        "dbt/models/years.sql": YEARS,
+        "dbt/models/yearly.sql": YEARLY,
+    }
+    repository = SampleRepository(workplace, dict(files))
+    repository.commit({"dbt/models/years.sql": YEARS.replace(", name from", " from")})
+    errors = [each for each in repository.check().findings if each.level == "error"]
+    assert [(each.path, each.affected) for each in errors] == [("name", "yearly")]
+
+
+def test_a_model_that_can_no_longer_be_parsed_is_not_removed(workplace: Path) -> None:
+    base = "select name as year, name from {{ source('gtfs', 'years') }}\n"
+    repository = SampleRepository(
+        workplace, {"dbt/models/years.sql": base, "dbt/models/yearly.sql": YEARLY}
+    )
+    repository.commit({"dbt/models/years.sql": base.replace(" from", " from from where where")})
+    report = repository.check()
+    assert not any("was removed" in each.message for each in report.findings), report.findings

@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import Final, NamedTuple
 
 import msgspec
 
-from lumos.errors import MissingDependency
+from lumos.errors import MissingDependency, UnknownName
 from lumos.gate.migrations import apply_migrations, migration_folder
 from lumos.gate.schema_files import (
     NO_FILES,
@@ -21,6 +22,7 @@ from lumos.gate.schema_files import (
     SUFFIXES as SCHEMA_SUFFIXES,
 )
 from lumos.lineage.sql.analysis import analyse
+from lumos.lineage.sql.dialects import dialect_label, find_dialect
 from lumos.lineage.sql.templates import Macros
 from lumos.lineage.sql_files import UnreadableSql, parse_sql_file
 from lumos.model.conversions.sql_table import tables_from_sql
@@ -30,6 +32,7 @@ from lumos.model.schema import Schema
 from lumos.model.types import UNKNOWN, SchemaSyntaxError, Unknown
 from lumos.model.urn import Urn
 from lumos.schemas.files import DatasetSchema, UnreadableSchema, decode_text
+from lumos.schemas.git_revisions import GitRepository
 
 SQL_SUFFIX: Final = ".sql"
 SUFFIXES: Final = (*SCHEMA_SUFFIXES, SQL_SUFFIX)
@@ -37,6 +40,12 @@ _CREATES_TABLE: Final = re.compile(r"\bcreate\s+(?:\w+\s+){0,3}?table\b", re.IGN
 # The name of a view around a query, which must differ from all names of models.
 _VIEW_NAME: Final = "lumos_gate_model"
 _ALL_COLUMNS: Final = "*"
+_MAX_PROFILE_BYTES: Final = 1_000_000
+_QUERY: Final = re.compile(
+    r"(?:\s|--[^\n]*\n|/\*.*?\*/)*\(?\s*(?:select|with)\b", re.IGNORECASE | re.DOTALL
+)
+# The adapter of a target in profiles.yml. Its other values may be templates.
+_DBT_ADAPTER: Final = re.compile(rb"^\s*type:\s*['\"]?([a-z]+)['\"]?\s*(?:#.*)?$", re.MULTILINE)
 # The kinds of declarations that name tables, the most authoritative ones first.
 _TABLE_KINDS: Final[tuple[SchemaKind, ...]] = (
     "schema", "snapshot", "sql", "odcs", "dbt-source", "dbt",
@@ -67,6 +76,19 @@ class RevisionDeclarations(NamedTuple):
     models: tuple[SqlModel, ...] = ()
     readers: Mapping[str, str] = {}
     remarks: tuple[str, ...] = ()
+
+
+def dbt_dialect(repository: GitRepository, commit: str) -> str | None:
+    """The SQL dialect of the dbt profiles in a repository, if all of them have the same one."""
+    files = repository.files(commit, ("profiles.yml",), max_bytes=_MAX_PROFILE_BYTES)
+    adapters = {
+        name.decode() for _, data in repository.read(files) for name in _DBT_ADAPTER.findall(data)
+    }
+    dialects = set()
+    for adapter in adapters:
+        with suppress(UnknownName):
+            dialects.add(dialect_label(find_dialect(adapter)))
+    return dialects.pop() if len(dialects) == 1 else None
 
 
 def type_dialect(sql_dialect: str | None, *sides: Files) -> Dialect:
@@ -181,6 +203,9 @@ def _read_models(
     parsed = parse_sql_file(text, name=path, macros=macros)
     script = analyse(parsed.sql, dialect=dialect)
     kinds = [each.kind for each in script.statements]
+    if script.unparsed and not kinds and _QUERY.match(parsed.sql):
+        # The model is still there, with columns that are not known.
+        return [SqlModel(PurePosixPath(path).stem, path, None)]
     if kinds == ["SELECT"]:
         query = parsed.sql.rstrip().rstrip(";")
         written = analyse(f"CREATE VIEW {_VIEW_NAME} AS\n{query}", dialect=dialect).writes

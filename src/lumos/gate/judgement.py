@@ -32,6 +32,7 @@ from lumos.gate.findings import findings_of, hop_locations
 from lumos.gate.inputs import (
     SUFFIXES,
     SqlModel,
+    dbt_dialect,
     pair_declarations,
 )
 from lumos.gate.lineage_source import LineageSource
@@ -88,7 +89,7 @@ def judge_change(
     progress: Progress,
 ) -> GateReport:
     """Report the downstream impact of a change."""
-    dialect = change.dialect
+    dialect = change.dialect or dbt_dialect(repository, change.new)
     old, new = change.old, change.new
     (policy, documentation), remarks = _policy(change.settings, repository, old, new)
     progress("reading schemas and models")
