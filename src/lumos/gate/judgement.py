@@ -98,10 +98,7 @@ def judge_change(
         old,
         new,
         dialect,
-        # By rules of the configuration, SQL may refer to a dataset by another name.
-        reads_all=source is not None
-        or bool(change.settings.sql_names)
-        or change.settings.sql_name_from is not None,
+        reads_all=source is not None or _has_name_rules(change.settings),
     )
     cache = None
     if source is None:
@@ -194,6 +191,11 @@ def judge_change(
         change, len(changed_schemas), applied.findings, applied.problems,
         coverage, remarks=tuple(remarks), warn_only=policy.warn_only,
     )  # fmt: skip
+
+
+def _has_name_rules(settings: Settings) -> bool:
+    """Whether SQL may refer to a dataset by another name."""
+    return bool(settings.sql_names) or settings.sql_name_from is not None
 
 
 def _policy(
