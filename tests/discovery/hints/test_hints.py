@@ -106,8 +106,8 @@ def test_a_hint_of_the_store_decides_in_every_verb(scanned: Path) -> None:
     configure()
     Lumos().watch(once=True)
     assert urn in datasets(lumos)
-    datasets = ScannedDatasets(lumos.settings, Store.open(lumos.database), state=lumos.state_uri)
-    located = datasets.locate(urn)
+    recorded = ScannedDatasets(lumos.settings, Store.open(lumos.database), state=lumos.state_uri)
+    located = recorded.locate(urn)
     assert len(list(located.files)) == 6
 
 
