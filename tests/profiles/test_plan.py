@@ -10,7 +10,7 @@ import pytest
 from pyspark import cloudpickle
 
 from lumos.profiles import plan as planning
-from lumos.profiles.job import ProfileJob, _reader
+from lumos.profiles.job import ProfileJob, _part_reader
 from lumos.profiles.measurements import FileTotals, UnitMeasurement
 from lumos.profiles.plan import (
     MeasuredUnit,
@@ -114,6 +114,6 @@ def test_the_code_of_a_job_does_not_grow_with_its_files(tmp_path: Path) -> None:
             )
             for number, part in enumerate(task_parts(files, divide(files, (), leaves=1), parts=2))
         ]
-    code = cloudpickle.dumps(_reader(job, (), pa.schema([])))
+    code = cloudpickle.dumps(_part_reader(job, (), pa.schema([])))
     assert len(code) + sum(len(part.path) + 16 for part in parts) < 10_000
     assert sum(part.files for part in parts) == 30_000

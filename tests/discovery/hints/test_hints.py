@@ -12,7 +12,7 @@ from files import write_text
 from lumos import Lumos
 from lumos.discovery.hints.service import HintChangeReport
 from lumos.errors import MisuseError
-from lumos.profiles.files import locate
+from lumos.profiles.files import ScannedDatasets
 from lumos.store import Store, tables
 
 pytestmark = pytest.mark.usefixtures("workplace")
@@ -106,7 +106,8 @@ def test_a_hint_of_the_store_decides_in_every_verb(scanned: Path) -> None:
     configure()
     Lumos().watch(once=True)
     assert urn in datasets(lumos)
-    located = locate(lumos.settings, Store.open(lumos.database), urn, state=lumos.state_uri)
+    recorded = ScannedDatasets(lumos.settings, Store.open(lumos.database), state=lumos.state_uri)
+    located = recorded.locate(urn)
     assert len(list(located.files)) == 6
 
 
