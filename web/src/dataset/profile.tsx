@@ -40,7 +40,7 @@ export function ProfileTab({ profile }: { profile: Profile }) {
     >
       {(profile.unread ?? 0) > 0 ? <p className="small muted" style={{ padding: "8px 14px 0" }}>{plural(profile.unread ?? 0, "file")} could not be read.</p> : null}
       <div className="scroll" tabIndex={0}>
-        <table>
+        <table className="measures">
           <thead><tr><th>Column</th><th>Null</th><th className="num">Distinct</th><th>Distribution</th><th>Lowest</th><th>Highest</th><th>Mean</th><th>Most frequent</th></tr></thead>
           <tbody>
             {columns.map(([name, each]) => (

@@ -32,7 +32,7 @@ export function HomePage() {
         <h1 className="visually-hidden">Home</h1>
         <Headline events={breaking.data?.events} />
       </header>
-      <div className="columns">
+      <div className="columns home">
         <div className="grid">
           <Panel title="Breaking changes this week" aside={breaking.data === undefined ? undefined : plural(breaking.data.summary.breaking, "change")}>
             <Loaded query={breaking}>

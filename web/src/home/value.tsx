@@ -44,7 +44,9 @@ export function ValuePanel() {
   const [inputs, setInputs] = useState(savedInputs);
   const [editing, setEditing] = useState(false);
   const report = trends.data;
-  const first = report?.months[0];
+  // Months before the first scan have no share.
+  const covered = (report?.months ?? []).filter((each) => each.datasets > 0);
+  const first = covered[0];
   const last = report?.months.at(-1);
   if (report === undefined || first === undefined || last === undefined || last.datasets === 0) return null;
   const total = (name: "incidents" | "resolved" | "duplicates_retired" | "prevented") => report.months.reduce((sum, each) => sum + each[name], 0);
@@ -55,9 +57,9 @@ export function ValuePanel() {
     localStorage.setItem(KEY, JSON.stringify(next));
   };
   return (
-    <Panel title="Value" aside={`since ${first.month}`}>
+    <Panel title="Value" aside={`since ${report.months[0]?.month ?? first.month}`}>
       <div className="tiles">
-        <Figure label="without an owner" value={formatShare(last.datasets - last.owned, last.datasets)} before={first.datasets === 0 ? undefined : formatShare(first.datasets - first.owned, first.datasets)} months={report.months} of={(each) => (each.datasets === 0 ? 0 : (each.datasets - each.owned) / each.datasets)} />
+        <Figure label="without an owner" value={formatShare(last.datasets - last.owned, last.datasets)} before={formatShare(first.datasets - first.owned, first.datasets)} months={covered} of={(each) => (each.datasets - each.owned) / each.datasets} />
         <Figure label="schema incidents" value={formatNumber(total("incidents"))} note={report.open_incidents === 0 ? undefined : `${formatNumber(report.open_incidents)} open`} months={report.months} of={(each) => each.incidents} />
         <Resolution months={report.months} />
         <Figure label="duplicates retired" value={formatNumber(total("duplicates_retired"))} note={report.duplicates === 0 ? undefined : `${formatNumber(report.duplicates)} left`} months={report.months} of={(each) => each.duplicates_retired} />
