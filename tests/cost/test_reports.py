@@ -66,7 +66,7 @@ def test_the_picture_of_a_dataset_amid_lineage_keeps_what_stays_there(shop: Lumo
         node = computed.ledger.node_by_urn[urn(name)]
         stops, _ = flow_to(computed.ledger, node)
         [stop] = [each for each in stops if each.key == urn(name)]
-        assert (stop.total, stop.kept) == (computed.ledger.totals[node], kept * 1_000_000)
+        assert (stop.total, stop.retained) == (computed.ledger.totals[node], kept * 1_000_000)
 
 
 def test_the_picture_of_a_dataset_in_a_cycle_shows_its_total(shop: Lumos) -> None:

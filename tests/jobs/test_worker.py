@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from time import monotonic, sleep
 from typing import Any
 
 import pytest
@@ -252,15 +253,17 @@ def test_a_watcher_runs_beside_other_jobs_until_the_worker_is_stopped(
         # A watcher has no end of its own.
         return [] if job.kind == "watch" else [SUCCESS]
 
-    def stop_after_all(_job: JobRecord, _outcome: str) -> None:
-        if sorted(ran) == sorted([watcher, *ids]):
-            stop.set()
+    started = worker(registry, play, watches=True, concurrency=1)
 
-    runners: list[ScriptedRunner] = []
-    started = worker(
-        registry, play, runners=runners, watches=True, on_outcome=stop_after_all, concurrency=1
-    )
-    threading.Timer(60, stop.set).start()
+    def stop_after_all() -> None:
+        deadline = monotonic() + 60
+        while monotonic() < deadline:
+            if watcher in ran and started.outcomes["succeeded"] == len(ids):
+                break
+            sleep(0.02)
+        stop.set()
+
+    threading.Thread(target=stop_after_all).start()
     started.run(stop)
     assert started.outcomes == {"succeeded": 3, "released": 1}
     job = job_after(registry, watcher)

@@ -7,6 +7,12 @@ import pytest
 from lumos.store.garbage_collection import frozen_gc
 
 
+@pytest.fixture(autouse=True)
+def _nothing_is_set_aside() -> None:
+    """The test run itself has set aside what it collected."""
+    gc.unfreeze()
+
+
 def test_what_is_there_is_set_aside_and_comes_back() -> None:
     with frozen_gc():
         assert gc.get_freeze_count() > 0

@@ -22,7 +22,6 @@ from lumos.notifications.channels import (
     NotificationChannel,
     OwnerChannel,
 )
-from lumos.notifications.subscribers import SubscriberChannel
 from lumos.store import NotificationOutbox
 from lumos.store.history import ChangeLog
 
@@ -195,6 +194,9 @@ class NotificationSender:
                 for name, address in self._settings.channels.items()
             }
             for name, subscriber in self._settings.subscriber_channels.items():
+                # Needs libraries of networks, which a scan without subscribers does not.
+                from lumos.notifications.subscribers import SubscriberChannel
+
                 self._channels[name] = SubscriberChannel(subscriber, self._change_log)
         return self._channels
 
