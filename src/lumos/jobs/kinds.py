@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from lumos.usage.service import UsageService
 
 CHAIN: Final = "chain"
-# Jobs of this kind run until they are stopped, so workers run them beside all others.
+# Jobs of this kind run until they are stopped, so they do not occupy a slot for other jobs.
 WATCH: Final = "watch"
 MAX_STEPS: Final = 50
 _MAX_ARGUMENT_BYTES: Final = 64 * 1024

@@ -64,7 +64,7 @@ class JobWorker:
     `on_sweep` is called every few seconds while the worker runs.
 
     When `abort` is set, running jobs are stopped and given back to the registry. With `watches`,
-    the worker also runs a watcher of sources, beside the other jobs and until it is stopped itself.
+    the worker also runs a watcher of sources until it is stopped, in addition to other jobs.
     """
 
     def __init__(

@@ -48,7 +48,7 @@ class CloudEvent(NamedTuple):
         return {"content-type": _DATA, **headers}
 
     def binary_fields(self) -> dict[str, str]:
-        """The headers of a Kafka message, or the fields of a Redis message, beside the data."""
+        """The headers of a Kafka message, or the fields of a Redis message other than the data."""
         return {"content-type": _DATA, **{f"ce_{name}": text for name, text in self.texts()}}
 
 
