@@ -80,7 +80,7 @@ class Lumos(Features):
         return other
 
     def with_store(self, path: str | Path) -> "Lumos":
-        """Lumos with the same settings and a new store; it sends no notifications and publishes nothing."""
+        """Lumos with the same settings and a new store, without notifications and publishing."""
         settings = msgspec.structs.replace(
             self.settings,
             platform=LOCAL,
