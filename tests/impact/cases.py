@@ -16,7 +16,7 @@ import enum
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -137,9 +137,10 @@ class Case:
         return frozenset(change.path for change in self.changes if change.path)
 
 
-def cases(of: Estate | None = None) -> tuple[Case, ...]:
-    """All cases of all files."""
-    sample = of or estate()
+@cache
+def cases() -> tuple[Case, ...]:
+    """All cases of all files, for the sample inventory."""
+    sample = estate()
     return tuple(
         _case(file.name, entry, sample)
         for file in sorted(FOLDER.glob("*.yaml"))

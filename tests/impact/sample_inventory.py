@@ -4,7 +4,7 @@ import re
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +120,7 @@ class Estate:
         return self.tables[dataset].owner if dataset in self.tables else None
 
 
+@cache
 def estate() -> Estate:
     """Reads the estate; SQL is analysed until no file tells new columns of a table."""
     tables = {table.name: table for table in _tables()}

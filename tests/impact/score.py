@@ -139,4 +139,4 @@ def score(rows: Iterable[Row]) -> Score:
 if __name__ == "__main__":
     sample = estate()
     judge = EstateDownstream(sample).impact_of_case
-    sys.stdout.write(f"{score(rows_of(cases(sample), judge))}\n")
+    sys.stdout.write(f"{score(rows_of(cases(), judge))}\n")

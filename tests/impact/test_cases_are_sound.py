@@ -25,7 +25,7 @@ from lumos.model.paths import is_lineage_column, lineage_column
 from lumos.model.types import parse_type
 
 ESTATE = estate()
-CASES = cases(ESTATE)
+CASES = cases()
 NULLABILITY = ("required -> nullable", "nullable -> required")
 each_case = pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in CASES])
 

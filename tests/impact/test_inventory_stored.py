@@ -20,7 +20,7 @@ from recorded_lake import RecordedLake
 
 ESTATE = estate()
 WORLD = EstateDownstream(ESTATE)
-CASES = {case.id: case for case in cases(ESTATE)}
+CASES = {case.id: case for case in cases()}
 IN_WORDS = ("change", "drop", "rename")
 _URN = re.compile(r"lumos://[\w/]+")
 

@@ -15,7 +15,7 @@ from lumos.impact.rules.results import Impact
 
 ESTATE = estate()
 WORLD = EstateDownstream(ESTATE)
-CASES = {case.id: case for case in cases(ESTATE)}
+CASES = {case.id: case for case in cases()}
 KEYS = [(case.id, dataset) for case in CASES.values() for dataset in case.expected]
 USED_BY_POSITION = [
     (case.id, row.dataset)

@@ -12,7 +12,7 @@ from impact.sample_inventory import estate
 
 ESTATE = estate()
 WORLD = EstateDownstream(ESTATE)
-CASES = {case.id: case for case in cases(ESTATE) if case.dialect == "spark"}
+CASES = {case.id: case for case in cases() if case.dialect == "spark"}
 COUNT = 200
 SEED = 20240115
 # Among its first changes are many that do harm.

@@ -332,7 +332,7 @@ def tables_of(file: str) -> tuple[tuple[tuple[str, ...], str], ...]:
 
 ESTATE = estate()
 WORLD = EstateWithTables(ESTATE)
-CASES = cases(ESTATE)
+CASES = cases()
 GOING = [case for case in CASES if case.operation in ("drop", "rename")]
 # Columns that are missed by nobody: what a star gives, and a name that now means another column.
 UNNAMED = {Usage.STAR, Usage.NOT_IN}
