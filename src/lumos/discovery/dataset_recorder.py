@@ -166,6 +166,7 @@ class DatasetRecorder:
 
         def write(transaction: Transaction) -> tuple[dict[str, RecordingOutcome], Transaction]:
             outcomes: dict[str, RecordingOutcome] = {}
+            transaction.load(to_record | to_update)
             for key, (urn, found) in sorted(by_urn.items()):
                 if key in to_record:
                     outcomes[key] = self._record(transaction, found, urn)
