@@ -76,7 +76,8 @@ def _program() -> Path:
             Path(folder).chmod(0o755)
         (copy / "build" / "version" / "version.txt").write_text(VERSION)
         built = Path(name, "ferretdb")
-        _run(["go", "build", "-o", str(built), "./cmd/ferretdb"], copy)
+        options = ["-tags=ferretdb_no_postgresql", "-o", str(built)]
+        _run(["go", "build", *options, "./cmd/ferretdb"], copy)
         built.rename(program)
     return program
 

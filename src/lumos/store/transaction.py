@@ -75,7 +75,7 @@ class Transaction:
         listen(connection, "before_cursor_execute", self._write_pending)
         self._loaded: dict[str, KnownDataset | None] = {}
         self._written: dict[str, None] = {}
-        self._saved_schemas: set[str] = set()
+        self._saved_schemas: dict[str, Schema] = {}
         self._sizes: dict[str, dict[str, Any]] = {}
         self._schema_memories: dict[str, dict[str, Any]] = {}
         self._audit_rows: list[dict[str, Any]] = []
@@ -185,9 +185,9 @@ class Transaction:
         """Write the collected rows, parents before their children."""
         pending, events = self._pending, self._pending_events
         self._pending, self._pending_events = {}, []
-        for table, statement in _COLLECTED.items():
+        for table, statement_for in _COLLECTED.items():
             if rows := pending.get(table):
-                self._execute(statement(self._dialect), rows)
+                self._execute(statement_for(self._dialect), rows)
         if events:
             statement = insert_if_new(self._dialect, tables.change_event, "event_id")
             inserted = set(self._execute(statement, [row for _, row, _ in events]).scalars())
@@ -222,7 +222,8 @@ class Transaction:
 
     def schema(self, hash: str) -> Schema:
         """The schema with a content hash."""
-        return schemas_by_hash(self._connection, [hash])[hash]
+        saved = self._saved_schemas.get(hash)
+        return schemas_by_hash(self._connection, [hash])[hash] if saved is None else saved
 
     def save_schema(self, schema: Schema) -> str:
         """Store a schema once under its content hash and return the hash."""
@@ -230,7 +231,7 @@ class Transaction:
         hash: str = row["hash"]
         if hash not in self._saved_schemas:
             self._collect(tables.schema_body, row)
-            self._saved_schemas.add(hash)
+            self._saved_schemas[hash] = schema
         return hash
 
     def save(self, dataset: KnownDataset) -> None:
