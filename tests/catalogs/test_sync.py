@@ -1,8 +1,11 @@
 """Sources are scanned and catalogs told of it, whatever becomes of one of them."""
 
 import json
+import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
+from threading import Barrier
 from typing import ClassVar
 
 import msgspec
@@ -12,16 +15,22 @@ from files import write_text
 from lumos import Lumos, plugins
 from lumos.catalogs import FailedEntry, WrittenEntry
 from lumos.catalogs.datahub.file_platform import DatahubFile
+from lumos.discovery.ingest import _groups_without_shared_limits
+from lumos.discovery.targets import DatabaseTarget, ScanTargets, create_source
 from lumos.errors import CatalogBusy, MisuseError
 from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Governance
+from lumos.model.discovery import Discovery
+from lumos.sources import TableSource
+from lumos.sources.interface import ReadProgress
+from lumos.sources.sql.source import SqlSource
 from snapshots.stores import fill
 
 pytestmark = pytest.mark.usefixtures("spark")
 
 COPY = "datahub-file:copy.json"
 
-# Several sources as the founding documents write them; only s3 and folders can be scanned today.
+# Several sources as the founding documents write them; warehouses cannot be scanned today.
 SOURCES = """
 lumos_config:
   sources:
@@ -115,6 +124,43 @@ def test_a_source_that_fails_is_told_and_the_others_go_on(place: Path) -> None:
     alone = Lumos().migration.sync("stock", outputs=[COPY])
     assert (alone.scanned, [failure.path for failure in alone.failed]) == (None, ["stock"])
     assert set(told()) == {"orders"}
+
+
+def test_sources_without_a_shared_limit_are_read_at_the_same_time(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("lite", "light"):
+        with closing(sqlite3.connect(workplace / f"{name}.db")) as connection:
+            connection.execute(f"CREATE TABLE {name}_orders (id INTEGER)")
+    sources = [
+        {"type": "sql", "name": "lite", "connection_string": "sqlite:///lite.db"},
+        {"type": "mysql", "name": "down", "connection_string": "mysql://reader@127.0.0.1:1/shop"},
+        {
+            "type": "sql",
+            "name": "light",
+            "connection_string": "sqlite:///light.db",
+            "instance": "light",
+        },
+    ]
+    both, read = Barrier(2, timeout=60), SqlSource.read
+
+    def read_together(self: SqlSource, report_progress: ReadProgress) -> Discovery:
+        both.wait()
+        return read(self, report_progress)
+
+    monkeypatch.setattr(SqlSource, "read", read_together)
+    report = Lumos(overrides={"sources": sources}).migration.sync(outputs=[COPY])
+    assert [failure.path for failure in report.failed] == ["down"]
+    assert set(told()) == {"main.lite_orders", "main.light_orders"}
+
+
+def test_sources_on_one_server_are_read_one_after_another() -> None:
+    addresses = ("a:3306/shop", "b/shop", "reader@a:3306/stock")
+    sections = [{"type": "mysql", "connection_string": f"mysql://{each}"} for each in addresses]
+    made = [create_source(each) for each in Lumos(overrides={"sources": sections}).settings.sources]
+    databases = [DatabaseTarget(each) for each in made if isinstance(each, TableSource)]
+    groups = _groups_without_shared_limits(ScanTargets([], databases))
+    assert groups == [[databases[0], databases[2]], [databases[1]]]
 
 
 class Busy(DatahubFile):

@@ -1,10 +1,14 @@
 """What every source keeps to, ours and those that come; each tries it on a real place."""
 
+import csv
+import io
 import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import boto3
@@ -16,7 +20,6 @@ from pymongo import MongoClient
 from azure_server import ACCOUNT, KEY, AzureServer
 from conftest import Bucket
 from databases import MysqlDatabase, PostgresDatabase
-from files import write_text
 from gcs_server import GcsServer
 from hdfs_server import TOKEN, HdfsServer
 from lumos import Lumos, plugins
@@ -26,6 +29,7 @@ from lumos.errors import LumosError, MisuseError
 from lumos.model.urn import Urn
 from lumos.sources import LakeSource, SampledSource
 from lumos.store import Store
+from servers.ferretdb import ferretdb
 from servers.hive import HiveMetastore, hive_metastore
 from servers.iceberg_rest import iceberg_catalog, nessie_server
 from servers.kafka import (
@@ -40,6 +44,8 @@ from servers.mongo import mongo_server
 pytestmark = pytest.mark.usefixtures("workplace")
 
 HUSH = "hush-hush"
+# Reserved words, mixed case, quotes, Unicode, and SQL.
+ODD = ("select", "Mixed Case", 'it\'s "quoted"', "naïve_表", "x'); DROP TABLE users; --")
 
 
 class Place(ABC):
@@ -47,6 +53,10 @@ class Place(ABC):
 
     # What nothing that leaves Lumos may show.
     secrets: tuple[str, ...] = ()
+    # Names that the system allows.
+    odd_tables: tuple[str, ...] = ODD
+    odd_columns: tuple[str, ...] = ODD
+    max_columns = 4_000
 
     @abstractmethod
     def section(self, **facts: object) -> dict[str, object]: ...
@@ -74,9 +84,8 @@ class Folder(Place):
         return {"type": "file", "path": str(self._folder / "nothing")}
 
     def put(self, name: str, *columns: str) -> None:
-        write_text(
-            self._folder / f"{name}.csv", [",".join(columns), ",".join("x" for _ in columns)]
-        )
+        self._folder.mkdir(exist_ok=True)
+        (self._folder / f"{name}.csv").write_bytes(_csv(columns))
 
     def drop(self, name: str) -> None:
         (self._folder / f"{name}.csv").unlink()
@@ -179,6 +188,8 @@ class InHadoop(Place):
 
 class InDatabase(Place):
     secrets = (HUSH,)
+    # As many as PostgreSQL allows.
+    max_columns = 1_600
 
     def __init__(self, database: PostgresDatabase) -> None:
         self._database = database
@@ -191,14 +202,18 @@ class InDatabase(Place):
         return self.section(database="no_such_database")
 
     def put(self, name: str, *columns: str) -> None:
-        self._database.run(f"DROP TABLE IF EXISTS {name}")
-        self._database.run(f"CREATE TABLE {name} ({', '.join(f'{each} text' for each in columns)})")
+        texts = ", ".join(f"{_quoted(each)} text" for each in columns)
+        self._database.run(f"DROP TABLE IF EXISTS {_quoted(name)}")
+        self._database.run(f"CREATE TABLE {_quoted(name)} ({texts})")
 
     def drop(self, name: str) -> None:
-        self._database.run(f"DROP TABLE {name}")
+        self._database.run(f"DROP TABLE {_quoted(name)}")
 
 
 class InSqlite(Place):
+    # As many as SQLite allows.
+    max_columns = 2_000
+
     def __init__(self, folder: Path) -> None:
         self._file = folder / "shop.db"
 
@@ -215,15 +230,18 @@ class InSqlite(Place):
         return {"type": "sql", "connection_string": f"sqlite:///{self._file}.missing"}
 
     def put(self, name: str, *columns: str) -> None:
-        texts = ", ".join(f"{each} TEXT" for each in columns)
+        texts = ", ".join(f"{_quoted(each)} TEXT" for each in columns)
+        name = _quoted(name)
         self._run(f"DROP TABLE IF EXISTS {name}", f"CREATE TABLE {name} ({texts})")
 
     def drop(self, name: str) -> None:
-        self._run(f"DROP TABLE {name}")
+        self._run(f"DROP TABLE {_quoted(name)}")
 
 
 class InMysql(Place):
     secrets = (HUSH,)
+    # MyISAM's limit; InnoDB allows 1,017 columns.
+    max_columns = 2_000
 
     def __init__(self, database: MysqlDatabase, kind: str, reader: str) -> None:
         self._database = database
@@ -237,19 +255,30 @@ class InMysql(Place):
         return self.section(database="no_such_database")
 
     def put(self, name: str, *columns: str) -> None:
-        self._database.run(f"DROP TABLE IF EXISTS {name}")
-        self._database.run(f"CREATE TABLE {name} ({', '.join(f'{each} text' for each in columns)})")
+        table = _quoted(name, "`")
+        engine = "MyISAM" if len(columns) > 1_000 else "InnoDB"
+        texts = ", ".join(f"{_quoted(each, '`')} text" for each in columns)
+        self._database.run(f"DROP TABLE IF EXISTS {table}")
+        self._database.run(f"CREATE TABLE {table} ({texts}) ENGINE={engine}")
 
     def drop(self, name: str) -> None:
-        self._database.run(f"DROP TABLE {name}")
+        self._database.run(f"DROP TABLE {_quoted(name, '`')}")
 
 
 def _csv(columns: Sequence[str]) -> bytes:
-    return f"{','.join(columns)}\n{','.join('x' for _ in columns)}\n".encode()
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([columns, ["x"] * len(columns)])
+    return text.getvalue().encode()
+
+
+def _quoted(name: str, mark: str = '"') -> str:
+    return f"{mark}{name.replace(mark, mark * 2)}{mark}"
 
 
 class OnServer(Place):
     secrets = (HUSH,)
+    # Of documents with more keys, only some are recorded, with a remark.
+    max_columns = 1_900
 
     def __init__(self, address: str) -> None:
         self._client: MongoClient[dict[str, object]] = MongoClient(address)
@@ -274,6 +303,9 @@ class OnServer(Place):
 
 class InKafka(Place):
     """Topics whose schemas are registered; the registry answers without a login."""
+
+    odd_tables = ("select", "Mixed-Case", "drop.table_users")
+    odd_columns = ("select", "MixedCase", "drop_table_users")
 
     def __init__(self, broker: str, registry: str) -> None:
         from confluent_kafka.admin import AdminClient
@@ -366,6 +398,7 @@ class InGlue(Place):
 
 class InMetastore(Place):
     secrets = (HUSH,)
+    odd_tables = ("select", "mixed_case", "drop_table_users")
 
     def __init__(self, metastore: HiveMetastore) -> None:
         self._metastore = metastore
@@ -442,6 +475,12 @@ def hive() -> Iterator[HiveMetastore]:
 
 
 @pytest.fixture(scope="module")
+def ferret() -> Iterator[str]:
+    with ferretdb() as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
 def mongo() -> Iterator[str]:
     with mongo_server() as address:
         yield address
@@ -485,6 +524,8 @@ def _place(kind: str, request: pytest.FixtureRequest) -> Place:
             return InKafka(*request.getfixturevalue("kafka"))
         case "mongodb":
             return OnServer(request.getfixturevalue("mongo"))
+        case "ferretdb":
+            return OnServer(request.getfixturevalue("ferret"))
         case _:
             raise AssertionError(f"The source '{kind}' has no place to be tried on.")
 
@@ -497,13 +538,14 @@ def servers() -> Iterator[ExitStack]:
 
 
 # Sources whose places take long to be made.
-SLOW = {"hive", "iceberg", "kafka", "mongodb", "nessie"}
+SLOW = {"ferretdb", "hive", "iceberg", "kafka", "mongodb", "nessie"}
 
 
 @pytest.fixture(
     params=[
         pytest.param(kind, marks=pytest.mark.slow) if kind in SLOW else kind
-        for kind in sorted(plugins.names(plugins.SOURCES))
+        # FerretDB is a second server of the source mongodb.
+        for kind in sorted({*plugins.names(plugins.SOURCES), "ferretdb"})
     ]
 )
 def place(request: pytest.FixtureRequest) -> Place:
@@ -611,3 +653,52 @@ def test_nobody_else_scans_the_same_place(warm: Place) -> None:
     (scan,) = store.scans()
     with store.lock(scan.source), pytest.raises(LumosError, match="Another scan of"):
         lumos.ingest()
+
+
+@pytest.mark.slow
+def test_odd_names_are_only_names_and_wide_tables_are_read_whole(warm: Place) -> None:
+    for name in warm.odd_tables:
+        warm.put(name, *warm.odd_columns)
+    wide = tuple(f"c{number}" for number in range(warm.max_columns))
+    warm.put("wide", *wide)
+    lumos = _lumos(warm.section())
+    first = lumos.ingest()
+    assert first.problems == ()
+    assert len(first.datasets) == 5 + len(warm.odd_tables)
+    paths = {Urn.parse(each.urn).path[-1].removesuffix(".csv") for each in first.datasets}
+    assert paths == {"orders", "users", "visits", "wares", "wide", *warm.odd_tables}
+    store = Store.open(lumos.database)
+    for each in first.datasets:
+        name = Urn.parse(each.urn).path[-1].removesuffix(".csv")
+        schema = store.get(each.urn).schema
+        assert schema is not None
+        fields = {field.name for field in schema.fields}
+        if name == "wide":
+            assert set(wide) <= fields
+        elif name in warm.odd_tables:
+            assert set(warm.odd_columns) <= fields
+    again = lumos.ingest()
+    assert (again.summary.datasets_new, again.summary.datasets_changed) == (0, 0)
+
+
+@pytest.mark.slow
+def test_tables_that_come_and_go_during_a_scan_stop_nothing(warm: Place) -> None:
+    over = Event()
+
+    def come_and_go() -> None:
+        while not over.is_set():
+            warm.put("fleeting", "id")
+            warm.drop("fleeting")
+
+    lumos = _lumos(warm.section())
+    with ThreadPoolExecutor(1) as threads:
+        somebody = threads.submit(come_and_go)
+        try:
+            for _ in range(3):
+                report = lumos.ingest()
+                found = {each.name.rpartition(".")[2] for each in report.datasets}
+                assert found - {"fleeting"} == {"orders", "users", "visits", "wares"}
+                assert not {urn for urn in (*report.missing, *report.held) if "fleeting" not in urn}
+        finally:
+            over.set()
+            somebody.result()

@@ -401,6 +401,20 @@ def test_a_collection_that_cannot_be_read_is_a_problem_and_others_are_read(
     assert (problem.path, problem.code, problem.remark) == ("shop/orders", word, False)
 
 
+@pytest.mark.parametrize("code", [238, 40324])
+def test_a_server_without_random_samples_returns_its_first_documents(
+    code: int, wire: MongoWire, address: str
+) -> None:
+    wire.databases["shop"]["orders"] = Served(
+        [{"_id": number, f"k{number}": 1} for number in range(30)]
+    )
+    wire.refuse("aggregate shop.orders", code, "`$sample` is not implemented yet")
+    found = only(found_at(address, sample_size=10))
+    assert [field.name for field in found.schema.fields] == [
+        "_id", *(f"k{number}" for number in range(10)),
+    ]  # fmt: skip
+
+
 def test_sizes_and_indexes_that_nobody_may_see_are_left_out(wire: MongoWire, address: str) -> None:
     for command in ("collStats", "listIndexes"):
         wire.refuse(command, 13, "not authorized")

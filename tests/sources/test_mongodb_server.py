@@ -1,4 +1,4 @@
-"""MongoDB's wire protocol as another program speaks it: what comes over it is what was put in."""
+"""MongoDB's wire protocol as two other programs speak it: what comes over it is what was put in."""
 
 import datetime as dt
 from collections.abc import Iterator
@@ -15,14 +15,15 @@ from lumos.config.sources import MongodbSourceSettings as Settings
 from lumos.discovery.sampling_job import run_samples
 from lumos.model.discovery import FoundDataset
 from lumos.sources.mongodb.source import MongodbSource
+from servers.ferretdb import ferretdb
 from servers.mongo import mongo_server
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    with mongo_server() as address:
+@pytest.fixture(scope="module", params=[mongo_server, ferretdb], ids=["java", "ferretdb"])
+def address(request: pytest.FixtureRequest) -> Iterator[str]:
+    with request.param() as address:
         yield address
 
 

@@ -48,8 +48,9 @@ def step(store: Store, urn_number: int) -> None:
         )
         transaction.save(record)
         change = event(f"{name}-{number}", urn=record.urn, type=EventType.SCHEMA_CHANGED)
-        assert transaction.save_event(change)
+        transaction.save_event(change)
         transaction.save_schema_version(record, change)
+        assert transaction.new_events == [change]
 
 
 def write_many(place: str, seed: int, times: int) -> None:

@@ -65,8 +65,11 @@ def test_the_same_schema_is_kept_once(store: Store) -> None:
 
 def test_the_same_event_found_twice_is_one_event(store: Store) -> None:
     with store.transaction() as transaction:
-        assert transaction.save_event(event())
-        assert not transaction.save_event(event())
+        transaction.save_event(event())
+        transaction.save_event(event())
+        assert transaction.new_events == [event()]
+        transaction.save_event(event())
+        assert transaction.new_events == [event()]
     assert [found.event_id for found in store.events(ORDERS)] == ["e1"]
 
 

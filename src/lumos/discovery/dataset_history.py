@@ -166,7 +166,8 @@ class DatasetSuccession:
                 "parts": " ".join(urns[:_MAX_PARTS]),
             },
         )
-        is_new = transaction.save_event(event)
+        is_new = transaction.event(event.event_id) is None
+        transaction.save_event(event)
         if not is_continued:
             transaction.mark_split(old, at=self._at)
         if not is_new:

@@ -166,6 +166,7 @@ class DatasetRecorder:
 
         def write(transaction: Transaction) -> tuple[dict[str, RecordingOutcome], Transaction]:
             outcomes: dict[str, RecordingOutcome] = {}
+            transaction.load(to_record | to_update)
             for key, (urn, found) in sorted(by_urn.items()):
                 if key in to_record:
                     outcomes[key] = self._record(transaction, found, urn)
@@ -379,7 +380,7 @@ class DatasetRecorder:
                 dataset, str(decision.cloud_version), str(decision.schema_version)
             )
         time = past.current_time if decision.schema_changed else None
-        event = self._save_event(
+        _, event = self._save_event(
             transaction,
             found,
             urn,
@@ -440,13 +441,13 @@ class DatasetRecorder:
             if decision is None or not decision.schema_changed:
                 continue
             time = clock.time_of(step, is_creation=known is None)
-            event = self._save_event(transaction, dataset, urn, decision, known, None, time)
+            record, event = self._save_event(transaction, dataset, urn, decision, known, None, time)
             assert event is not None, "the past is only recorded if schemas are tracked"
             if known is None:
                 created = event
             elif created is None:
                 steps.append(event)
-            known = transaction.known(str(urn))
+            known = record
         if history.current is None:
             return _RecordedPast(known, None, created, tuple(steps))
         current = replace(history.current, version=table.version)
@@ -507,7 +508,8 @@ class DatasetRecorder:
         known: KnownDataset | None,
         last_metadata: RecordedMetadata | None,
         time: ChangeTime,
-    ) -> ChangeEvent | None:
+    ) -> tuple[KnownDataset, ChangeEvent | None]:
+        """Save the record and the event of a change, and return both."""
         split_origin = self._split_origin(found)
         record = KnownDataset(
             urn=str(urn),
@@ -526,8 +528,9 @@ class DatasetRecorder:
         )
         if known is not None and self._is_untracked(decision, known):
             versions = {name: getattr(known, name) for name in ("cloud_version", "schema_version")}
-            transaction.save(replace(record, **versions))
-            return None
+            record = replace(record, **versions)
+            transaction.save(record)
+            return record, None
         event = ChangeEvent(
             event_id=event_id(
                 record.urn, decision.type, record.cloud_version, found.content, found.schema.full
@@ -560,7 +563,7 @@ class DatasetRecorder:
         transaction.save_event(event, notify=time.should_notify, recorded_at=time.recorded_at)
         if decision.schema_changed:
             transaction.save_schema_version(record, event)
-        return event
+        return record, event
 
     def _is_untracked(self, decision: EventDecision, known: KnownDataset | None) -> bool:
         is_change = decision.type is EventType.SCHEMA_CHANGED and known is not None

@@ -1,8 +1,12 @@
 """`lumos ingest`: resolve -> discover -> record -> publish -> notify."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from threading import Lock
 from time import monotonic
-from typing import Protocol
+from typing import Final, NamedTuple, Protocol
+from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
@@ -22,6 +26,8 @@ from lumos.discovery.scans import OpenScan, SourceScanner
 from lumos.discovery.targets import (
     DatabaseTarget,
     LakeTarget,
+    ScanTarget,
+    ScanTargets,
     is_below,
     resolve_targets,
     source_failure,
@@ -34,9 +40,12 @@ from lumos.progress import Progress
 from lumos.schemas.changes import SplitDataset, forget_old_events
 from lumos.schemas.export import mirror_schemas
 from lumos.schemas.report_parts import AffectedReport
+from lumos.sources import SampledSource
 from lumos.sources.addresses import access_of
 from lumos.storage.errors import StorageFault
 from lumos.store import Store
+
+_MAX_GROUPS: Final = 8
 
 
 class MessageSender(Protocol):
@@ -76,18 +85,18 @@ def ingest(
 ) -> IngestReport:
     """Scan the sections if given, else the paths, else the configured sources; record changes.
 
-    A failing source does not stop the others. Every change is committed to the store together with
-    its notifications and its entry in the catalog outbox. If the process is killed, the next run
-    publishes and sends what is left in both outboxes. Spark is only started for lakes and samples.
-    With `changed`, only lakes that contain one of these paths are scanned, and only around them.
+    A failing source does not stop the others. Sources on the same server, and those that need
+    Spark, are read one after another, all others at the same time. Every change is committed to
+    the store together with its notifications and its entry in the catalog outbox. If the process is
+    killed, the next run publishes and sends what is left in both outboxes. Spark is only started
+    for lakes and samples. With `changed`, only lakes that contain one of these paths are scanned,
+    and only around them.
     """
     started = monotonic()
     if publisher is not None:
         publisher.check()
     has_several = len(sections or paths or settings.sources) > 1
     targets = resolve_targets(settings, paths, sections, skip_unusable=has_several)
-    failures = list(targets.failures)
-    scans: list[RecordedScan] = []
     scanner = SourceScanner(
         settings,
         targets,
@@ -98,44 +107,69 @@ def ingest(
         column_stats=column_stats or settings.scan.column_stats,
         short=profiler is None,
     )
-    try:
-        with scanner:
-            for target in targets.all:
-                changed_here = None
-                if changed is not None and isinstance(target, LakeTarget):
-                    changed_here = [path for path in changed if is_below(path, target.address)]
-                    if not changed_here:
-                        continue
-                try:
-                    with scanner.begin(target) as scan:
-                        discovery = scanner.discover(scan, changed=changed_here)
-                        recorded = scan.recorder.record(
-                            discovery, accept_removals=accept_removals, unattended=unattended
-                        )
-                        if record_reads is not None and discovery.reads:
-                            record_reads(scan.scan.source, _reads_by_urn(scan, discovery, settings))
-                    scans.append(recorded)
-                    has_lineage = settings.switches.is_on("lineage")
-                    if isinstance(target, DatabaseTarget) and has_lineage:
-                        # Imported late: the SQL parser is only needed for databases.
-                        from lumos.lineage.views import record_view_lineage
+    recording = Lock()
 
-                        failures += record_view_lineage(scanner.store, recorded)
-                except StorageFault as fault:
-                    failed = scanner.explain_fault(target, fault)
-                    if not has_several:
-                        raise failed from fault
-                    failures.append(source_failure(target.address, failed))
-                except LumosError as problem:
-                    if not (has_several and isinstance(target, DatabaseTarget)):
-                        raise
-                    failures.append(source_failure(target.address, problem))
+    def scan(target: ScanTarget) -> _ScannedTarget:
+        changed_here = None
+        if changed is not None and isinstance(target, LakeTarget):
+            changed_here = [path for path in changed if is_below(path, target.address)]
+            if not changed_here:
+                return _ScannedTarget()
+        try:
+            with scanner.begin(target) as open_scan:
+                discovery = scanner.discover(open_scan, changed=changed_here)
+                with recording:
+                    recorded = open_scan.recorder.record(
+                        discovery, accept_removals=accept_removals, unattended=unattended
+                    )
+                    if record_reads is not None and discovery.reads:
+                        reads = _reads_by_urn(open_scan, discovery, settings)
+                        record_reads(open_scan.scan.source, reads)
+            if isinstance(target, LakeTarget) or not settings.switches.is_on("lineage"):
+                return _ScannedTarget(recorded)
+            # Imported late: the SQL parser is only needed for databases.
+            from lumos.lineage.views import record_view_lineage
+
+            with recording:
+                problems = record_view_lineage(scanner.store, recorded)
+            return _ScannedTarget(recorded, tuple(problems))
+        except StorageFault as fault:
+            failed = scanner.explain_fault(target, fault)
+            if not has_several:
+                raise failed from fault
+            return _ScannedTarget(failures=(source_failure(target.address, failed),))
+        except LumosError as problem:
+            if not (has_several and isinstance(target, DatabaseTarget)):
+                raise
+            return _ScannedTarget(failures=(source_failure(target.address, problem),))
+
+    scanned: dict[str, _ScannedTarget] = {}
+
+    def scan_group(group: Sequence[ScanTarget]) -> None:
+        for target in group:
+            scanned[target.source_id] = scan(target)
+
+    failures = list(targets.failures)
+    first, *others = _groups_without_shared_limits(targets) or ([],)
+    try:
+        with scanner, ThreadPoolExecutor(_MAX_GROUPS) as threads:
+            if others:
+                _ = scanner.store
+            running = [threads.submit(copy_context().run, scan_group, group) for group in others]
+            try:
+                scan_group(first)
+            finally:
+                for each in running:
+                    each.result()
     except LumosError as problem:
-        # Without Spark no lake can be scanned, but earlier results are still reported.
-        if not scans:
+        # Without Spark no lake can be scanned, but other results are still reported.
+        if not any(each.recorded for each in scanned.values()):
             raise
         lakes = ", ".join(each.address for each in targets.lakes)
         failures.append(source_failure(lakes, problem))
+    in_order = [scanned[each.source_id] for each in targets.all if each.source_id in scanned]
+    failures += [problem for each in in_order for problem in each.failures]
+    scans = [each.recorded for each in in_order if each.recorded is not None]
     addresses = [each.address for each in targets.all]
     report = build_report(scans, addresses, failures, seconds=monotonic() - started)
     changed_urns = [each.urn for each in report.datasets if each.change != "unchanged"]
@@ -148,6 +182,25 @@ def ingest(
     if sender is not None:
         sender.wake()
     return report
+
+
+class _ScannedTarget(NamedTuple):
+    """The result of one target; nothing is recorded if it failed or has not changed."""
+
+    recorded: RecordedScan | None = None
+    failures: tuple[Problem, ...] = ()
+
+
+def _groups_without_shared_limits(targets: ScanTargets) -> list[list[ScanTarget]]:
+    """Targets in groups by server; those that need Spark are the first group."""
+    groups: dict[str, list[ScanTarget]] = {}
+    for each in targets.all:
+        if isinstance(each, LakeTarget) or isinstance(each.source, SampledSource):
+            server = ""
+        else:
+            server = urlsplit(each.address).netloc.rpartition("@")[2] or each.address
+        groups.setdefault(server, []).append(each)
+    return [groups[server] for server in sorted(groups, key=bool)]
 
 
 def _reads_by_urn(

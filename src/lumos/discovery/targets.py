@@ -3,6 +3,8 @@
 import logging
 import os
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from lumos import plugins
@@ -19,6 +21,7 @@ from lumos.storage import FileHint, FileSelection
 
 SOURCE_FAILED: Final = "source_failed"
 _ADDRESS_KEYS: Final = ("paths", "buckets", "bootstrap_servers")
+_MAX_CHECKS: Final = 8
 _log = logging.getLogger(__name__)
 
 
@@ -92,24 +95,35 @@ def resolve_targets(
     All targets are checked here, before anything is scanned. With `skip_unusable`, sources that
     cannot be used are skipped, unless all are unusable.
     """
-    lakes: list[LakeTarget] = []
-    databases: list[DatabaseTarget] = []
-    unusable: list[tuple[Section, LumosError]] = []
-    for section in _installed_sections(sections or select_sections(settings, paths)):
+    usable = _installed_sections(sections or select_sections(settings, paths))
+
+    def resolve(section: Section) -> list[ScanTarget] | LumosError:
         source = create_source(section)
         try:
             if isinstance(source, LakeSource):
-                lakes += [
+                return [
                     LakeTarget(source, _with_scan_settings(selection, settings))
                     for selection in source.roots()
                 ]
-            else:
-                source.check()
-                databases.append(DatabaseTarget(source))
+            source.check()
         except LumosError as problem:
             if not skip_unusable:
                 raise
-            unusable.append((section, problem))
+            return problem
+        return [DatabaseTarget(source)]
+
+    # At the same time: a server that does not answer must not delay the others.
+    with ThreadPoolExecutor(_MAX_CHECKS) as threads:
+        running = [threads.submit(copy_context().run, resolve, each) for each in usable]
+        resolved = [each.result() for each in running]
+    found = [target for each in resolved if isinstance(each, list) for target in each]
+    lakes = [each for each in found if isinstance(each, LakeTarget)]
+    databases = [each for each in found if isinstance(each, DatabaseTarget)]
+    unusable = [
+        (section, each)
+        for section, each in zip(usable, resolved, strict=True)
+        if isinstance(each, LumosError)
+    ]
     if unusable and not (lakes or databases):
         raise unusable[0][1]
     addresses: dict[str, str] = {}

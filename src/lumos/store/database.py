@@ -96,10 +96,16 @@ class AdvisoryLocks(Locks):
                 autocommit.execute(text("SELECT pg_advisory_unlock(:key)"), key)
 
 
-def lock_in_transaction(connection: Connection, name: str) -> None:
-    """Hold a lock until the transaction ends; not needed on SQLite, which has one writer."""
+def lock_in_transaction(connection: Connection, *names: str) -> None:
+    """Hold locks until the transaction ends; not needed on SQLite, which has one writer."""
     if connection.dialect.name == "postgresql":
-        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": hash_name(name)})
+        keys = {"keys": list(map(hash_name, names))}
+        connection.execute(_LOCK_IN_TRANSACTION, keys)
+
+
+_LOCK_IN_TRANSACTION: Final = text(
+    "SELECT pg_advisory_xact_lock(key) FROM unnest(CAST(:keys AS bigint[])) AS key"
+)
 
 
 def hash_name(name: str) -> int:

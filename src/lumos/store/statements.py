@@ -45,16 +45,16 @@ def replace(dialect: str, table: Table, *keep: str) -> Executable:
 
 
 @cache
-def insert_missing(dialect: str, table: Table) -> Executable:
-    """Insert the rows whose keys are new."""
-    return _insert(dialect, table).on_conflict_do_nothing()
+def insert_missing(dialect: str, table: Table, **computed: ColumnElement[Any]) -> Executable:
+    """Insert the rows whose keys are new, with the given columns computed by the database."""
+    return _insert(dialect, table).values(computed).on_conflict_do_nothing()
 
 
 @cache
-def insert_if_new(dialect: str, table: Table) -> Executable:
-    """Insert a row if its key is new; returns the key of an inserted row."""
-    insert = _insert(dialect, table)
-    return insert.on_conflict_do_nothing().returning(next(iter(table.primary_key)))
+def insert_if_new(dialect: str, table: Table, key: str | None = None) -> Executable:
+    """Insert rows if their keys are new; returns the keys of inserted rows."""
+    column = next(iter(table.primary_key)) if key is None else table.c[key]
+    return _insert(dialect, table).on_conflict_do_nothing().returning(column)
 
 
 def _insert(dialect: str, table: Table) -> sqlite.Insert | postgresql.Insert:

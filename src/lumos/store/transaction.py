@@ -2,7 +2,7 @@
 
 import hashlib
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, Final, Protocol
@@ -20,6 +20,7 @@ from sqlalchemy import (
     select,
     update,
 )
+from sqlalchemy.event import listen
 
 from lumos.actor import current_actor
 from lumos.model.change import ChangeEvent, EventType
@@ -52,7 +53,7 @@ from lumos.store.entries import (
 from lumos.store.journal import ImportJournalWriter
 from lumos.store.lineage.edges import ReportedUpstream
 from lumos.store.lineage.writer import LineageWriter
-from lumos.store.statements import insert_if_new, replace
+from lumos.store.statements import among, insert_if_new, insert_missing, replace
 from lumos.store.usage import UsageWriter
 
 # Aspects that scans write; the others come from users and imports.
@@ -60,18 +61,26 @@ _SCANNED_ASPECTS: Final = ("location", "statistics", "drift")
 
 
 class Transaction:
-    """Writes that are committed together; each of them is idempotent."""
+    """Writes that are committed together; each of them is idempotent.
+
+    Rows of datasets are collected and written before the next other statement: one statement for
+    each row would take most of the time of a first scan.
+    """
 
     def __init__(self, connection: Connection, database: Database) -> None:
         self._connection = connection
         self._database = database
+        self._pending: dict[Table, list[dict[str, Any]]] = {}
+        self._pending_events: list[tuple[ChangeEvent, dict[str, Any], bool]] = []
+        listen(connection, "before_cursor_execute", self._write_pending)
+        self._loaded: dict[str, KnownDataset | None] = {}
         self._written: dict[str, None] = {}
-        self._saved_schemas: set[str] = set()
+        self._saved_schemas: dict[str, Schema] = {}
         self._sizes: dict[str, dict[str, Any]] = {}
         self._schema_memories: dict[str, dict[str, Any]] = {}
         self._audit_rows: list[dict[str, Any]] = []
         self._condition: WriteCondition | None = None
-        self.new_events: list[ChangeEvent] = []
+        self._new_events: list[ChangeEvent] = []
         self.annotations = AnnotationRows(connection)
         self.lineage = LineageWriter(connection)
         self.catalog_outbox = CatalogOutboxWriter(connection)
@@ -115,8 +124,18 @@ class Transaction:
         with self._connection.begin_nested():
             yield
 
+    def load(self, urns: Collection[str]) -> None:
+        """Lock some datasets and load their records, each for the next call of `known`."""
+        lock_in_transaction(self._connection, *sorted(urns))
+        is_one = among(self._connection, tables.dataset.c.urn, urns)
+        rows = self._connection.execute(select(tables.dataset).where(is_one))
+        self._loaded = dict.fromkeys(urns) | {row.urn: known_dataset(row) for row in rows}
+
     def known(self, urn: str) -> KnownDataset | None:
         """The record of a dataset, locked against other writers until the transaction ends."""
+        if urn in self._loaded:
+            self._check_condition(urn)
+            return self._loaded.pop(urn)
         # Locks the name, since a row that does not exist yet cannot be locked.
         lock_in_transaction(self._connection, urn)
         self._check_condition(urn)
@@ -156,6 +175,25 @@ class Transaction:
         newest = statement.order_by(table.sequence.desc()).limit(1)
         return self._connection.execute(newest).scalar_one_or_none()
 
+    @property
+    def new_events(self) -> list[ChangeEvent]:
+        """The events of this transaction that were not recorded before."""
+        self._write_pending()
+        return self._new_events
+
+    def _write_pending(self, *_: object) -> None:
+        """Write the collected rows, parents before their children."""
+        pending, events = self._pending, self._pending_events
+        self._pending, self._pending_events = {}, []
+        for table, statement_for in _COLLECTED.items():
+            if rows := pending.get(table):
+                self._execute(statement_for(self._dialect), rows)
+        if events:
+            statement = insert_if_new(self._dialect, tables.change_event, "event_id")
+            inserted = set(self._execute(statement, [row for _, row, _ in events]).scalars())
+            distinct = {event.event_id: event for event, _, notify in events if notify}
+            self._new_events += [event for id, event in distinct.items() if id in inserted]
+
     def mark_deleted(self, urn: str) -> None:
         """Publish the deletion of a dataset, and do not index it."""
         self._written.pop(urn, None)
@@ -184,22 +222,23 @@ class Transaction:
 
     def schema(self, hash: str) -> Schema:
         """The schema with a content hash."""
-        return schemas_by_hash(self._connection, [hash])[hash]
+        saved = self._saved_schemas.get(hash)
+        return schemas_by_hash(self._connection, [hash])[hash] if saved is None else saved
 
     def save_schema(self, schema: Schema) -> str:
         """Store a schema once under its content hash and return the hash."""
         row = schema_row(schema)
         hash: str = row["hash"]
         if hash not in self._saved_schemas:
-            self.insert_once(tables.schema_body, row)
-            self._saved_schemas.add(hash)
+            self._collect(tables.schema_body, row)
+            self._saved_schemas[hash] = schema
         return hash
 
     def save(self, dataset: KnownDataset) -> None:
         """Record the identity, versions and fingerprints of a dataset."""
         self._mark_written(dataset.urn)
-        statement = replace(self._dialect, tables.dataset, "created_at")
-        self._execute(statement, msgspec.structs.asdict(dataset))
+        self._loaded.pop(dataset.urn, None)
+        self._collect(tables.dataset, msgspec.structs.asdict(dataset))
 
     def save_aspect(
         self, urn: str, name: str, value: Aspect | Any, *, writer: str, at: datetime
@@ -216,8 +255,8 @@ class Transaction:
                 raise ValueError(f"'{name}' is not stored as an aspect")
         self._mark_written(urn)
         common = {"urn": urn, "writer": writer, "updated_at": at}
-        rows = [{**common, "name": name, "body": to_json(each)} for name, each in aspects.items()]
-        self._execute(replace(self._dialect, tables.aspect), rows)
+        for name, each in aspects.items():
+            self._collect(tables.aspect, {**common, "name": name, "body": to_json(each)})
         if isinstance(statistics := aspects.get("statistics"), Statistics):
             self._sizes[urn] = size_row(urn, statistics, at=at)
         if "lineage" in aspects:
@@ -226,8 +265,8 @@ class Transaction:
 
     def save_event(
         self, event: ChangeEvent, *, notify: bool = True, recorded_at: datetime | None = None
-    ) -> bool:
-        """Append a change event; return False if it is recorded already.
+    ) -> None:
+        """Append a change event, unless it is recorded already.
 
         Without `notify`, listeners are not called, as for the history of an imported dataset.
         `recorded_at` is the time by which events are sorted. It differs from the time of the event
@@ -241,17 +280,14 @@ class Transaction:
             "recorded_at": recorded_at or event.at,
             "body": to_json(event),
         }
-        is_new = self.insert_once(tables.change_event, row)
-        if is_new and notify:
-            self.new_events.append(event)
-        return is_new
+        self._pending_events.append((event, row, notify))
 
     def complete(self, completer: "Completer") -> None:
         """Let a listener complete the new events, and record the completed events."""
         before, event = self.new_events, tables.change_event.c
         if not before:
             return
-        self.new_events = list(completer.complete_events(self, before))
+        self._new_events = list(completer.complete_events(self, before))
         rows = [
             {"completed": new.event_id, "body": to_json(new)}
             for old, new in zip(before, self.new_events, strict=True)
@@ -273,17 +309,16 @@ class Transaction:
 
     def save_schema_version(self, dataset: KnownDataset, event: ChangeEvent) -> None:
         """Append the current schema of the dataset to its history."""
-        last = self._connection.execute(_LAST_NUMBER, {"urn": dataset.urn}).scalar_one()
         row = {
             "urn": dataset.urn,
-            "number": last + 1,
+            "version_of": dataset.urn,
             "version": dataset.schema_version,
             "cloud_version": dataset.cloud_version,
             "schema_hash": dataset.schema_hash,
             "event_id": event.event_id,
             "recorded_at": event.at,
         }
-        self.insert_once(tables.schema_version, row)
+        self._collect(tables.schema_version, row)
 
     def schema_memory(self, urn: str) -> bytes | None:
         """The state of scans about a dataset's schemas, encoded by discovery."""
@@ -354,7 +389,7 @@ class Transaction:
 
     def drop_alias(self, urn: str) -> None:
         """Remove an alias, so that its URN can be used for another dataset."""
-        self._connection.execute(_DROP_ALIAS, {"urn": urn})
+        self._collect(tables.alias, {"urn": urn})
 
     def save_scan(self, scan: FinishedScan) -> None:
         """Make the manifest of a scan the current one of its source."""
@@ -381,6 +416,9 @@ class Transaction:
     @property
     def _dialect(self) -> str:
         return self._connection.dialect.name
+
+    def _collect(self, table: Table, row: dict[str, Any]) -> None:
+        self._pending.setdefault(table, []).append(row)
 
     def insert_once(self, table: Table, row: dict[str, Any]) -> bool:
         """Insert a row; return False if there is one with its key."""
@@ -531,11 +569,23 @@ def schema_row(schema: Schema) -> dict[str, Any]:
 # Built once: building a statement takes longer than running it.
 _URN: BindParameter[str] = bindparam("urn")
 _DATASET = select(tables.dataset).where(tables.dataset.c.urn == _URN)
-_LAST_NUMBER = select(func.coalesce(func.max(tables.schema_version.c.number), 0)).where(
-    tables.schema_version.c.urn == _URN
+_NEXT_NUMBER = (
+    select(func.coalesce(func.max(tables.schema_version.c.number), 0) + 1)
+    .where(tables.schema_version.c.urn == bindparam("version_of"))
+    .scalar_subquery()
 )
 _SCHEMA_MEMORY = select(tables.schema_memory.c.body).where(tables.schema_memory.c.urn == _URN)
 _DROP_ALIAS = delete(tables.alias).where(tables.alias.c.urn == _URN)
+# The statements that write collected rows, parents before their children.
+_COLLECTED: Final[dict[Table, Callable[[str], Executable]]] = {
+    tables.schema_body: lambda dialect: insert_missing(dialect, tables.schema_body),
+    tables.dataset: lambda dialect: replace(dialect, tables.dataset, "created_at"),
+    tables.aspect: lambda dialect: replace(dialect, tables.aspect),
+    tables.schema_version: lambda dialect: insert_missing(
+        dialect, tables.schema_version, number=_NEXT_NUMBER
+    ),
+    tables.alias: lambda _dialect: _DROP_ALIAS,
+}
 _DELETE_EXTRAS: Final = delete(tables.extras).where(tables.extras.c.urn == _URN)
 _DELETE_VERSIONS: Final = delete(tables.schema_version).where(tables.schema_version.c.urn == _URN)
 _TABLES_OF_DATASETS: Final = (

@@ -20,6 +20,8 @@ from lumos.sources.mongodb.masking import mask_secrets
 
 _BATCH: Final = 500
 _RAW: Final[CodecOptions[RawBSONDocument]] = CodecOptions(document_class=RawBSONDocument)
+# NotImplemented, and an unknown stage of a pipeline.
+_NOT_IMPLEMENTED: Final = (238, 40324)
 # Already in the index's name and key, or not useful.
 _IGNORED_INDEX_KEYS: Final = ("v", "ns", "name", "key", "background")
 
@@ -117,7 +119,10 @@ class CollectionSampler(SampleReader):
     def _sample(
         self, collection: Collection[dict[str, Any]], task: CollectionTask, count: int | None
     ) -> tuple[DocumentCounter, bool]:
-        """A random sample, or all documents if they fit into it."""
+        """A random sample, or all documents if they fit into it.
+
+        Servers without `$sample`, such as FerretDB, return their first documents instead.
+        """
         documents = DocumentCounter()
         # Decode documents one by one, so that a damaged document does not affect the others.
         raw = collection.with_options(codec_options=_RAW)
@@ -130,9 +135,14 @@ class CollectionSampler(SampleReader):
             )
             return documents, documents.seen.count + documents.damaged <= size
         sample = [{"$sample": {"size": size}}]
-        documents.count_documents(
-            raw.aggregate(sample, maxTimeMS=limit, allowDiskUse=True, batchSize=_BATCH)
-        )
+        found: Iterator[RawBSONDocument]
+        try:
+            found = raw.aggregate(sample, maxTimeMS=limit, allowDiskUse=True, batchSize=_BATCH)
+        except OperationFailure as problem:
+            if problem.code not in _NOT_IMPLEMENTED:
+                raise
+            found = raw.find(limit=size, batch_size=_BATCH, max_time_ms=limit)
+        documents.count_documents(found)
         return documents, False
 
     def _statistics(self, collection: Collection[dict[str, Any]]) -> Mapping[str, Any]:
