@@ -59,7 +59,7 @@ class PartitionReader:
         reason = None
         days = PartitionDays(granularity=None, days=(), missing=(), undated=0)
         try:
-            days = sum_by_day(self._scanned.locate(dataset).files)
+            days = sum_by_day(self._scanned.files_of(dataset).files)
         except NotProfiled as problem:
             reason = problem.reason
         return PartitionsReport(

@@ -101,8 +101,12 @@ class ScannedDatasets:
         self._roots: dict[str, _ScannedRoot] = {}
         self._files: dict[str, dict[str, Callable[[], Iterator[DataFile]]]] = {}
 
-    def locate(self, dataset: Dataset) -> LocatedFiles:
+    def locate(self, urn: str) -> LocatedFiles:
         """Find the files of a dataset; raises NotProfiled if there are none to read."""
+        return self.files_of(self._store.get(urn))
+
+    def files_of(self, dataset: Dataset) -> LocatedFiles:
+        """Like `locate`, for a dataset that is already read."""
         urn = dataset.urn
         known = self._store.known_dataset(urn)
         if known.state == "missing":

@@ -70,7 +70,7 @@ class Profiles:
             raise MisuseError(f"--rows must be at least 1, not {rows}.")
         store = self._store()
         datasets = ScannedDatasets(self._settings, store, state=self._state)
-        located = datasets.locate(store.get(find_urn(store, urn)))
+        located = datasets.locate(find_urn(store, urn))
         leaves = self._leaves(located, columns)
         with closing(SourceFiles(located.files)) as all_files:
             selected = _select_files(located, all_files, sample, rows)

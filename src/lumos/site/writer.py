@@ -23,6 +23,7 @@ from lumos.server import page
 from lumos.server.routes import ROUTES
 from lumos.site.folder import SiteFolder
 from lumos.site.search_index import ROWS_PER_FILE, SearchIndex
+from lumos.store.garbage_collection import paused_gc
 from lumos.version import __version__
 
 # The build of the page that reads files.
@@ -40,7 +41,6 @@ _DATA_EVENTS: Final = (
 )  # fmt: skip
 # What needs a server: jobs change all the time, and impact is computed by Lumos.
 _NEEDS_SERVER: Final = ("impact", "jobs")
-_ANNOTATIONS: Final = ("docs", "tags", "terms", "compliance", "properties")
 _VERBS: Final = {route.path: route.verb_path for route in ROUTES if route.method == "GET"}
 
 
@@ -91,6 +91,11 @@ class _Writer:
 
     def write(self, name: str) -> SiteReport:
         """Write all files of the site; `name` is the folder as it was given."""
+        # The search index keeps millions of values, which the collector would visit again and again.
+        with paused_gc():
+            return self._write(name)
+
+    def _write(self, name: str) -> SiteReport:
         live = {each.urn: each for each in self._lumos.list().datasets}
         arrows = self._arrows()
         events = self._events()
@@ -229,8 +234,8 @@ class _Writer:
     def _annotations(self) -> dict[str, dict[str, list[Any]]]:
         """The annotations by dataset and kind."""
         found: dict[str, dict[str, list[Any]]] = {}
-        for kind in _ANNOTATIONS:
-            for each in getattr(self._lumos.annotations, kind).list().annotations:
+        for kind, listed in self._lumos.annotations.list_by_kind().items():
+            for each in listed:
                 found.setdefault(each.urn, {}).setdefault(kind, []).append(each)
         return found
 
