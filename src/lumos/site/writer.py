@@ -91,7 +91,7 @@ class _Writer:
 
     def write(self, name: str) -> SiteReport:
         """Write all files of the site; `name` is the folder as it was given."""
-        # The search index keeps millions of values, which the collector would visit again and again.
+        # The search index keeps millions of values that the collector would visit repeatedly.
         with paused_gc():
             return self._write(name)
 

@@ -11,6 +11,9 @@ import { DatasetLink, Empty, Loaded, Owners, Panel, Problem, Tag, Verdict } from
 
 const route = getRouteApi("/what-if");
 
+// As the server expects them: "old -> new" and "column:TYPE".
+const SEPARATORS = { rename: " -> ", change: ":" } as const;
+
 interface Proposal {
   urn?: string;
   drop?: string[];
@@ -90,8 +93,8 @@ function Columns({ fields, drop, rename, change, set }: { fields: readonly Schem
   const without = (list: string[], name: string, separator: string) => list.filter((each) => !each.startsWith(`${name}${separator}`));
   const clear = (name: string): Proposal => ({
     drop: orNone(drop.filter((each) => each !== name)),
-    rename: orNone(without(rename, name, ":")),
-    change: orNone(without(change, name, ":")),
+    rename: orNone(without(rename, name, SEPARATORS.rename)),
+    change: orNone(without(change, name, SEPARATORS.change)),
   });
   return (
     <div className="scroll" tabIndex={0} style={{ maxHeight: 420, overflowY: "auto" }}>
@@ -99,8 +102,8 @@ function Columns({ fields, drop, rename, change, set }: { fields: readonly Schem
         <tbody>
           {fields.map((field) => {
             const dropped = drop.includes(field.name);
-            const renamed = rename.find((each) => each.startsWith(`${field.name}:`))?.slice(field.name.length + 1);
-            const changed = change.find((each) => each.startsWith(`${field.name}:`))?.slice(field.name.length + 1);
+            const renamed = valueIn(rename, field.name, SEPARATORS.rename);
+            const changed = valueIn(change, field.name, SEPARATORS.change);
             const isEditing = editing?.name === field.name;
             return (
               <tr key={field.name}>
@@ -113,7 +116,7 @@ function Columns({ fields, drop, rename, change, set }: { fields: readonly Schem
                       const text = editing.text.trim();
                       if (text !== "") {
                         const base = clear(field.name);
-                        set({ ...base, [editing.kind]: [...(base[editing.kind] ?? []), `${field.name}:${text}`] });
+                        set({ ...base, [editing.kind]: [...(base[editing.kind] ?? []), `${field.name}${SEPARATORS[editing.kind]}${text}`] });
                       }
                       setEditing(undefined);
                     }}>
@@ -137,6 +140,10 @@ function Columns({ fields, drop, rename, change, set }: { fields: readonly Schem
       </table>
     </div>
   );
+}
+
+function valueIn(list: readonly string[], name: string, separator: string): string | undefined {
+  return list.find((each) => each.startsWith(name + separator))?.slice(name.length + separator.length);
 }
 
 function orNone(list: string[]): string[] | undefined {
