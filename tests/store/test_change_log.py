@@ -150,10 +150,12 @@ def test_names_of_what_was_merged_into_a_dataset_are_not_its_own_former_names(
         orders = transaction.known("lumos://file/lake/orders")
         assert orders is not None
         transaction.rename(orders, to="lumos://file/lake/sales", name="sales", at=AT)
-    assert log.former_urns("lumos://file/lake/sales") == {"lumos://file/lake/orders"}
+    assert log.former_urns(["lumos://file/lake/sales"]) == {
+        "lumos://file/lake/orders": "lumos://file/lake/sales"
+    }
     with store.transaction() as transaction:
         sales = transaction.known("lumos://file/lake/sales")
         assert sales is not None
         transaction.merge_into(sales, into="lumos://file/lake/users", at=AT)
-    assert log.former_urns("lumos://file/lake/users") == frozenset()
+    assert log.former_urns(["lumos://file/lake/users"]) == {}
     assert store.resolve("lumos://file/lake/orders") == "lumos://file/lake/users"

@@ -4,12 +4,16 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import msgspec
+
+from gate.gate_reports import finding, hostile_report, report
 from lumos import Lumos
 from lumos.discovery.dataset_recorder import DatasetRecorder
 from lumos.discovery.lake.manifest import ManifestStore, ScanManifest
 from lumos.discovery.lake.parts import write_part
 from lumos.discovery.lake.summaries import FileRow, summarise
 from lumos.discovery.scans import state_folder
+from lumos.gate.reports import GateLocation
 from lumos.model.dataset import (
     ColumnProfile,
     ColumnStatistics,
@@ -134,8 +138,51 @@ def fill(folder: Path, *, now: datetime | None = None, hostile: bool = False) ->
         source=SOURCE, scan_id="shop", manifest=manifest, finished_at=at - timedelta(minutes=40)
     )
     store.transact(lambda transaction: transaction.save_scan(scan))
-    lumos.jobs.submit("cost-record")
+    _operations(lumos, store, at, hostile=hostile)
     return lumos
+
+
+def _operations(lumos: Lumos, store: Store, at: datetime, *, hostile: bool) -> None:
+    """Jobs that succeeded, failed and wait, and something on every other tab of operations."""
+    lumos.schedules.add("nightly", "0 2 * * *", "ingest", timezone="Europe/Berlin")
+    lumos.schedules.add("costs", "30 5 1 * *", "cost-record")
+    lumos.annotations.schedules.set(f"{LAKE}/raw/orders", "0 4 * * *", lag="45m")
+    lumos.annotations.schedules.set(f"{LAKE}/marts/revenue", "0 6 * * *")
+    lumos.releases.notify("2026.11")
+    for kind, error in (("cost-record", None), ("ingest", "s3://shop-lake: access denied")):
+        job = lumos.jobs.submit(kind, priority=9)
+        leased = store.jobs.claim("worker-1", lease=timedelta(minutes=5), id=job.id)
+        assert leased is not None
+        lines = [f"Step 1: {kind}"]
+        if error is None:
+            store.jobs.succeed(job.id, leased.token, {}, lines=lines)
+        else:
+            store.jobs.fail(job.id, leased.token, error, retry_after=None, lines=lines)
+    lumos.jobs.submit("cost-record")
+    broken = finding(
+        dataset="orders", path="discount", before="DECIMAL(9,2)", affected="revenue",
+        owners=("finance",), reason="needs discount", clause="sum(amount_eur - discount)",
+        message="orders.discount was removed and breaks revenue (finance): needs discount",
+        used=GateLocation(file="models/revenue.sql", line=6), trail=(),
+        declared=GateLocation(file="schemas/orders.schema"),
+    )  # fmt: skip
+    approved = msgspec.structs.replace(broken, waived_by="ann")
+    breaking = "This changes 1 schema, affecting 3 downstream datasets; 1 breaking change"
+    waived = "This changes 1 schema, affecting 3 downstream datasets; 1 change approved"
+    lumos.gate_results.record(report(broken, headline=breaking), repository="shop/models", pr=311)
+    lumos.gate_results.record(report(approved, headline=waived), repository="shop/models", pr=318)
+    if hostile:
+        lumos.gate_results.record(hostile_report(), repository=HOSTILE[0], pr=1)
+    with store.transaction() as transaction:
+        transaction.catalog_outbox.subscribe("datahub", at=at)
+        transaction.catalog_outbox.subscribe("openmetadata", at=at)
+    published = {
+        kind: store.catalog_outbox.pending("datahub", kind, after=None, limit=1000)
+        for kind in store.catalog_outbox.counts("datahub")
+    }
+    with store.transaction() as transaction:
+        for kind, entries in published.items():
+            transaction.catalog_outbox.mark_published("datahub", kind, entries)
 
 
 def _schema(path: str) -> str:
@@ -258,7 +305,7 @@ def _annotate(lumos: Lumos) -> None:
     lumos.annotations.tags.set(f"{LAKE}/marts/legacy_funnel", "deprecated")
     lumos.annotations.compliance.set(f"{LAKE}/raw/customers", "gdpr")
     lumos.annotations.docs.set(
-        f"{LAKE}/raw/orders", "The amount that was paid, with tax.", fields=["amount"]
+        f"{LAKE}/marts/revenue", "Before discounts, with tax.", fields=["gross"]
     )
     lumos.annotations.terms.define("Revenue", definition="What customers paid, without tax.")
     lumos.annotations.terms.set(f"{LAKE}/marts/revenue", "Revenue", fields=["net"])

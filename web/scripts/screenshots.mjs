@@ -29,9 +29,14 @@ const PAGES = {
   switchoff: [`/what-if?${q({ off: list([`${lake}/marts/legacy_funnel`]) })}`, "Saves"],
   cost: ["/cost", "Where the money goes"],
   operations: ["/operations", isSite ? "Releases" : "Jobs"],
+  job: ["/operations?job=4", "access denied"],
+  schedules: ["/operations?tab=schedules", "nightly"],
+  releases: ["/operations?tab=releases", "2026.11"],
+  catalogs: ["/operations?tab=catalogs", "1 catalog in sync"],
+  gate: ["/operations?tab=gate", "1 change approved"],
   audit: ["/operations?tab=audit", "Audit log"],
 };
-const NEED_A_SERVER = ["whatif", "switchoff", "audit"];
+const NEED_A_SERVER = ["whatif", "switchoff", "job", "schedules", "audit"];
 
 if (folder !== "-") mkdirSync(folder, { recursive: true });
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");

@@ -134,9 +134,10 @@ def keys_of_missing_fields(
     schema: Schema | None, annotations: AnnotationsByReporter
 ) -> Iterator[AnnotationKey]:
     """The keys of annotations on fields that are not in the schema."""
-    present = frozenset(field_paths(schema)) if schema is not None else frozenset()
-    keys = {key for reported in annotations.values() for key in reported}
-    yield from sorted(key for key in keys if key.path and key.path not in present)
+    keys = {key for reported in annotations.values() for key in reported if key.path}
+    if keys:
+        present = frozenset(field_paths(schema)) if schema is not None else frozenset()
+        yield from sorted(key for key in keys if key.path not in present)
 
 
 # Annotations that the data source reports

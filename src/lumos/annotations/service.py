@@ -16,6 +16,7 @@ from lumos.annotations.reporters import DatasetDescription, apply_descriptions
 from lumos.annotations.reports import (
     AnnotationListReport,
     AnnotationReport,
+    ListedAnnotation,
     MissingDocsReport,
     TermReport,
 )
@@ -49,14 +50,14 @@ class AnnotationEditor:
 
     def __init__(self, writer: AnnotationWriter, *slots: Slot, noun: str) -> None:
         self._writer = writer
-        self._slots = slots
+        self.slots = slots
         self._noun = noun
 
     def list(
         self, dataset: str | None = None, *, fields: Sequence[str] = ()
     ) -> AnnotationListReport:
         """List the annotations of datasets, or of some of their fields."""
-        return list_annotations(self._writer.store, dataset, slots=self._slots, fields=fields)
+        return list_annotations(self._writer.store, dataset, slots=self.slots, fields=fields)
 
     def _edit(
         self,
@@ -485,3 +486,15 @@ class Annotations:
         """Replace all annotations of a tool by its descriptions of datasets, by URN."""
         with self._writer.batch_publishing():
             return apply_descriptions(self._writer, reporter, descriptions, dry_run=dry_run)
+
+    def list_by_kind(self) -> dict[str, tuple[ListedAnnotation, ...]]:
+        """All annotations of all datasets in one pass, by the kinds that can be edited."""
+        kinds = {
+            slot: kind
+            for kind in ("docs", "tags", "terms", "compliance", "properties")
+            for slot in getattr(self, kind).slots
+        }
+        found: dict[str, list[ListedAnnotation]] = {kind: [] for kind in kinds.values()}
+        for each in list_annotations(self._writer.store, None, slots=kinds).annotations:
+            found[kinds[each.slot]].append(each)
+        return {kind: tuple(listed) for kind, listed in found.items()}

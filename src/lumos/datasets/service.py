@@ -169,16 +169,30 @@ class Datasets:
 
     def show(self, name: str) -> ShowReport:
         """Show all aspects of a dataset."""
+        urn = find_urn(self._store(), name, with_lineage=True)
+        return self.show_many([urn])[urn]
+
+    def show_many(self, urns: Collection[str]) -> dict[str, ShowReport]:
+        """Show datasets by current or former URN, with few statements; unknown ones are omitted."""
         # Imported late: `list` and `search` start faster without it.
         from lumos.schemas.changes import last_split
 
         store = self._store()
-        urn = find_urn(store, name, with_lineage=True)
-        if store.entries.get(urn) is None:
-            return ShowReport.of(self._visible(_from_lineage(store, urn)), state="assumed")
-        state = store.state(urn)
-        split = last_split(store, urn) if state == "split" else None
-        return ShowReport.of(self._visible(store.get(urn)), state=state, split=split)
+        current = {urn: urn for urn in urns} | store.entries.former_names(urns)
+        known = store.known_datasets(set(current.values()))
+        datasets = store.get_many(known)
+        assumed = _from_lineage(store, set(current.values()) - known.keys())
+        reports: dict[str, ShowReport] = {}
+        for given, urn in current.items():
+            if urn in known:
+                state = known[urn].state
+                split = last_split(store, urn) if state == "split" else None
+                reports[given] = ShowReport.of(
+                    self._visible(datasets[urn]), state=state, split=split
+                )
+            elif urn in assumed:
+                reports[given] = ShowReport.of(self._visible(assumed[urn]), state="assumed")
+        return reports
 
     def _visible(self, dataset: Dataset) -> Dataset:
         hidden = dict.fromkeys(self._hidden_aspects)
@@ -209,21 +223,24 @@ def _check_format(store: Store, format: str | None) -> None:
         )
 
 
-def _from_lineage(store: Store, urn: str) -> Dataset:
-    """A dataset that only lineage mentions, such as a SQL model that no scan has found."""
-    owners = store.lineage.owners([urn]).get(urn, ())
-    upstream = dict.fromkeys(edge.upstream for edge in store.lineage.edges_of(urn, "upstream"))
-    downstream = dict.fromkeys(
-        edge.downstream for edge in store.lineage.edges_of(urn, "downstream")
-    )
-    parsed = Urn.parse(urn)
-    return Dataset(
-        urn=urn,
-        name=parsed.name,
-        platform=parsed.platform,
-        ownership=Ownership(owners=tuple(Owner(name=name) for name in owners)) if owners else None,
-        lineage=Lineage(
-            upstream=tuple(UpstreamEdge(urn=each) for each in upstream),
-            downstream=tuple(UpstreamEdge(urn=each) for each in downstream),
-        ),
-    )
+def _from_lineage(store: Store, urns: Collection[str]) -> dict[str, Dataset]:
+    """Datasets that only lineage mentions, such as SQL models that no scan has found."""
+    if not urns:
+        return {}
+    owners = store.lineage.owners(urns)
+    found: dict[str, Dataset] = {}
+    for urn, lineage in store.lineage.of_datasets(urns).items():
+        parsed, names = Urn.parse(urn), owners.get(urn, ())
+        found[urn] = Dataset(
+            urn=urn,
+            name=parsed.name,
+            platform=parsed.platform,
+            ownership=Ownership(owners=tuple(Owner(name=each) for each in names))
+            if names
+            else None,
+            lineage=Lineage(
+                upstream=tuple(UpstreamEdge(urn=each.urn) for each in lineage.upstream),
+                downstream=tuple(UpstreamEdge(urn=each.urn) for each in lineage.downstream),
+            ),
+        )
+    return found

@@ -1,8 +1,9 @@
 """The service behind the partitions of a dataset."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from lumos.config import Settings
+from lumos.model.dataset import Dataset
 from lumos.model.report import FORMAT_VERSION
 from lumos.names import find_urn
 from lumos.partitions.days import PartitionDays, sum_by_day
@@ -35,7 +36,8 @@ class Partitions:
 
     def show(self, dataset: str) -> PartitionsReport:
         """The rows, bytes and files of each day of a dataset, and the missing days."""
-        return self.reader().show(dataset)
+        urn = find_urn(self._store(), dataset)
+        return self.reader().show_many([urn])[urn]
 
     def reader(self) -> "PartitionReader":
         """A reader for many datasets, which reads each scan once."""
@@ -49,20 +51,21 @@ class PartitionReader:
         self._store = store
         self._scanned = ScannedDatasets(settings, store, state=state)
 
-    def show(self, dataset: str) -> PartitionsReport:
-        """The rows, bytes and files of each day of a dataset, and the missing days."""
-        urn = find_urn(self._store, dataset)
-        known = self._store.get(urn)
+    def show_many(self, urns: Collection[str]) -> dict[str, PartitionsReport]:
+        """The partitions of datasets by current URN."""
+        return {urn: self._show(each) for urn, each in self._store.get_many(urns).items()}
+
+    def _show(self, dataset: Dataset) -> PartitionsReport:
         reason = None
         days = PartitionDays(granularity=None, days=(), missing=(), undated=0)
         try:
-            days = sum_by_day(self._scanned.locate(urn).files)
+            days = sum_by_day(self._scanned.files_of(dataset).files)
         except NotProfiled as problem:
             reason = problem.reason
         return PartitionsReport(
-            urn=urn,
-            name=known.name,
-            partition_keys=known.location.partition_keys if known.location else (),
+            urn=dataset.urn,
+            name=dataset.name,
+            partition_keys=dataset.location.partition_keys if dataset.location else (),
             reason=reason,
             granularity=days.granularity,
             days=days.days,

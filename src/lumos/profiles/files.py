@@ -33,7 +33,7 @@ from lumos.profiles.tasks import HUDI_SLICE, FileTask
 from lumos.sources.addresses import access_of, is_root
 from lumos.storage import FileSelection, StorageAccess
 from lumos.storage.uris import absolute, is_same_store
-from lumos.store import DatasetFilter, KnownDataset, Store
+from lumos.store import Store
 
 _LOG: Final = "hudi-log"
 # Delta's protocol encodes bytes like this; Spark writes them unescaped.
@@ -103,8 +103,16 @@ class ScannedDatasets:
 
     def locate(self, urn: str) -> LocatedFiles:
         """Find the files of a dataset; raises NotProfiled if there are none to read."""
-        dataset = self._store.get(urn)
-        known = _scanned_dataset(self._store, dataset)
+        return self.files_of(self._store.get(urn))
+
+    def files_of(self, dataset: Dataset) -> LocatedFiles:
+        """Like `locate`, for a dataset that is already read."""
+        urn = dataset.urn
+        known = self._store.known_dataset(urn)
+        if known.state == "missing":
+            raise NotProfiled(urn, "it was missing at the last scan.")
+        if known.state == "split":
+            raise NotProfiled(urn, "it was split into other datasets. Profile those.")
         if not has_files(dataset.format, dataset.statistics):
             raise NotProfiled(urn, "it has no files. Rows of databases and streams are not read.")
         scanned = self._root(known.source, urn)
@@ -158,16 +166,6 @@ def _scanned_roots(settings: Settings, store: Store, root: str) -> tuple[str, ..
     ]
     files = (each for each in (*scanned, *configured) if is_root(each))
     return tuple(dict.fromkeys([root, *(each for each in files if is_same_store(each, root))]))
-
-
-def _scanned_dataset(store: Store, dataset: Dataset) -> KnownDataset:
-    state = store.state(dataset.urn)
-    if state == "missing":
-        raise NotProfiled(dataset.urn, "it was missing at the last scan.")
-    if state == "split":
-        raise NotProfiled(dataset.urn, "it was split into other datasets. Profile those.")
-    matches = store.list(DatasetFilter(contains=dataset.urn))
-    return next(each for each in matches if each.urn == dataset.urn)
 
 
 def _source_file(file: DataFile) -> SourceFile:

@@ -1,6 +1,6 @@
 """Filters, reports and prunes the events of `lumos changes`."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Final
@@ -258,7 +258,7 @@ def _dataset_events(
     types: tuple[EventType, ...] = (),
     limit: int | None = None,
 ) -> EventFilter:
-    urns = store.change_log.former_urns(dataset.urn) | {dataset.urn}
+    urns = frozenset({dataset.urn, *store.change_log.former_urns([dataset.urn])})
     # Another dataset may have had the same URN before.
     return EventFilter(urns=urns, types=types, since=dataset.created_at, limit=limit)
 
@@ -282,18 +282,29 @@ def _step(cloud_version: str, schema_version: str) -> VersionStep:
     return VersionStep(CloudVersion.parse(cloud_version), schema_version)
 
 
-def milestones_of(store: Store, dataset: KnownDataset) -> tuple[Milestone, ...]:
-    """The deletions, restorations, renamings, merges and splits of a dataset, newest first."""
-    return tuple(
-        Milestone(
+def milestones_of(
+    store: Store, datasets: Collection[KnownDataset]
+) -> dict[str, tuple[Milestone, ...]]:
+    """Deletions, restorations, renamings, merges and splits by dataset, newest first."""
+    known = {each.urn: each for each in datasets}
+    # A URN may be the current one of a dataset and the former one of another.
+    bearers = {urn: [dataset] for urn, dataset in known.items()}
+    for former, current in store.change_log.former_urns(known).items():
+        bearers.setdefault(former, []).append(known[current])
+    found: dict[str, list[Milestone]] = {urn: [] for urn in known}
+    for event in store.change_log.events(EventFilter(urns=frozenset(bearers), types=MILESTONES)):
+        milestone = Milestone(
             timestamp=event.at,
             event=event.type,
             cloud_version=event.cloud_version,
             schema_version=event.schema_version,
             summary=event.summary,
         )
-        for event in events_of(store, dataset, types=MILESTONES)
-    )
+        for dataset in bearers[event.urn]:
+            # Another dataset may have had the same URN before.
+            if event.at >= dataset.created_at:
+                found[dataset.urn].append(milestone)
+    return {urn: tuple(milestones) for urn, milestones in found.items()}
 
 
 def last_split(store: Store, urn: str) -> SplitDataset | None:

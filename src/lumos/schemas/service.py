@@ -1,10 +1,10 @@
 """The service behind `lumos schema`: diff, predict, history, timeline, evolution and export."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import groupby, starmap
+from itertools import combinations, groupby, pairwise, starmap
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, assert_never
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, assert_never
 
 import msgspec
 from msgspec import UNSET
@@ -52,7 +52,7 @@ from lumos.schemas.reports import (
     VersionReport,
     summarise_evolution,
 )
-from lumos.store import NoStore, Store
+from lumos.store import KnownDataset, NoStore, Store
 from lumos.store.errors import UnknownDataset
 from lumos.store.history import RecordedSchemaVersion, SchemaStep
 
@@ -61,6 +61,20 @@ if TYPE_CHECKING:
     from lumos.schemas.proposal_reader import ProposalKind
 
 ReportT = TypeVar("ReportT", bound=DiffReport)
+
+
+class VersionPair(NamedTuple):
+    """Two schema versions of a dataset."""
+
+    old: str
+    new: str
+
+
+class ComparedHistory(NamedTuple):
+    """The history of a dataset, and the differences between versions."""
+
+    history: HistoryReport
+    diffs: dict[VersionPair, DiffReport]
 
 
 class Schemas:
@@ -167,22 +181,31 @@ class Schemas:
         self._require_tracking()
         store = self._open()
         dataset, versions = self._versions(store, name, as_of=as_of)
-        alerts = store.notification_outbox.alerts(each.event.event_id for each in versions)
-        states = {event_id: alert.state for event_id, alert in alerts.items()}
-        end = None if as_of is None else parse_time(as_of, now=datetime.now(UTC), end=True)
-        return HistoryReport(
-            urn=dataset.urn,
-            name=dataset.name,
-            versions=tuple(
-                VersionReport.of(dataset.urn, each, states.get(each.event.event_id))
-                for each in reversed(versions)
-            ),
-            milestones=tuple(
-                each
-                for each in milestones_of(store, store.known_dataset(dataset.urn))
-                if end is None or each.timestamp <= end
-            ),
-        )
+        known = store.known_dataset(dataset.urn)
+        report = _histories(store, [known], {known.urn: versions})[known.urn]
+        if as_of is None:
+            return report
+        end = parse_time(as_of, now=datetime.now(UTC), end=True)
+        milestones = tuple(each for each in report.milestones if each.timestamp <= end)
+        return msgspec.structs.replace(report, milestones=milestones)
+
+    def compared_histories(
+        self, urns: Collection[str], *, latest: int
+    ) -> dict[str, ComparedHistory]:
+        """The histories of datasets by current URN, read with few statements.
+
+        Neighbouring versions are compared, and the latest ones with each other.
+        """
+        self._require_tracking()
+        store = self._open()
+        known, versions = store.known_datasets(urns), store.schemas.versions_of(urns)
+        histories = _histories(store, known.values(), versions)
+        return {
+            urn: ComparedHistory(
+                histories[urn], _compare_versions(dataset, versions.get(urn, ()), latest)
+            )
+            for urn, dataset in known.items()
+        }
 
     def timeline(self, name: str, *, as_of: str | None = None) -> TimelineReport:
         """The schema versions of a dataset in brief, oldest first."""
@@ -276,6 +299,50 @@ class Schemas:
 
     def _history(self) -> SchemaHistory:
         return SchemaHistory(self._open(), now=datetime.now(UTC))
+
+
+def _histories(
+    store: Store,
+    datasets: Collection[KnownDataset],
+    versions: Mapping[str, Sequence[RecordedSchemaVersion]],
+) -> dict[str, HistoryReport]:
+    alerts = store.notification_outbox.alerts(
+        each.event.event_id for of_dataset in versions.values() for each in of_dataset
+    )
+    states = {event_id: alert.state for event_id, alert in alerts.items()}
+    milestones = milestones_of(store, datasets)
+    return {
+        dataset.urn: HistoryReport(
+            urn=dataset.urn,
+            name=dataset.name,
+            versions=tuple(
+                VersionReport.of(dataset.urn, each, states.get(each.event.event_id))
+                for each in reversed(versions.get(dataset.urn, ()))
+            ),
+            milestones=milestones[dataset.urn],
+        )
+        for dataset in datasets
+    }
+
+
+def _compare_versions(
+    dataset: KnownDataset, versions: Sequence[RecordedSchemaVersion], latest: int
+) -> dict[VersionPair, DiffReport]:
+    schemas = {
+        each.record.version: DatasetSchema(
+            urn=dataset.urn,
+            schema=each.record.schema,
+            version=each.record.version,
+            format=dataset.format,
+        )
+        for each in versions
+    }
+    names = list(schemas)
+    pairs = {*combinations(names[-latest:], 2), *pairwise(names)}
+    return {
+        VersionPair(old, new): diff_pair(schemas[old], schemas[new], urn=dataset.urn)
+        for old, new in sorted(pairs)
+    }
 
 
 def _compare_sides(old: DiffSide, new: DiffSide) -> DiffReport:

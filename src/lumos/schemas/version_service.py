@@ -201,7 +201,7 @@ class VersionService:
             change_details=_details(event),
             previous_version=cloud_versions[-2] if len(cloud_versions) > 1 else None,
             version_history=history,
-            milestones=milestones_of(store, dataset),
+            milestones=milestones_of(store, [dataset])[dataset.urn],
         )
 
     def map(self, name: str) -> VersionMapReport:

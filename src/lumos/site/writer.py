@@ -1,10 +1,9 @@
 """Writes a site: the built page, the answers to what it asks, and a search index."""
 
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from html import escape
-from itertools import combinations, pairwise
 from operator import attrgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from lumos.datasets.reports import ShowReport
 from lumos.errors import MisuseError
 from lumos.lineage.drawing.picture import Arrow
 from lumos.model.json_codec import to_json, to_plain
@@ -23,12 +23,14 @@ from lumos.server import page
 from lumos.server.routes import ROUTES
 from lumos.site.folder import SiteFolder
 from lumos.site.search_index import ROWS_PER_FILE, SearchIndex
-from lumos.store.errors import UnknownDataset
+from lumos.store.garbage_collection import paused_gc
 from lumos.version import __version__
 
 # The build of the page that reads files.
 _PAGE: Final = "site"
 _DATASETS_PER_FILE: Final = 40
+# Files whose datasets are read together.
+_FILES_PER_READ: Final = 25
 _EDGES_PER_FILE: Final = 400
 _MAX_EVENTS: Final = 300
 _MAX_COST_REPORTS: Final = 2_000
@@ -39,7 +41,6 @@ _DATA_EVENTS: Final = (
 )  # fmt: skip
 # What needs a server: jobs change all the time, and impact is computed by Lumos.
 _NEEDS_SERVER: Final = ("impact", "jobs")
-_ANNOTATIONS: Final = ("docs", "tags", "terms", "compliance", "properties")
 _VERBS: Final = {route.path: route.verb_path for route in ROUTES if route.method == "GET"}
 
 
@@ -90,6 +91,11 @@ class _Writer:
 
     def write(self, name: str) -> SiteReport:
         """Write all files of the site; `name` is the folder as it was given."""
+        # The search index keeps millions of values that the collector would visit repeatedly.
+        with paused_gc():
+            return self._write(name)
+
+    def _write(self, name: str) -> SiteReport:
         live = {each.urn: each for each in self._lumos.list().datasets}
         arrows = self._arrows()
         events = self._events()
@@ -157,65 +163,79 @@ class _Writer:
         count = max(1, -(-len(urns) // _DATASETS_PER_FILE))
         annotations = self._annotations()
         costs = self._cost_reports()
-        has_usage = self._switches.is_on("usage") and bool(self._lumos.usage.logs().logs)
         partitions = self._lumos.partitions.reader()
         facts: dict[str, tuple[str, str, str, tuple[str, ...]]] = {}
-        for number, members in enumerate(_by_file(urns, count)):
-            self._progress("Writing datasets", share=number / count)
-            records: dict[str, Any] = {}
-            for urn in members:
-                try:
-                    shown = self._lumos.show(urn)
-                except UnknownDataset:
-                    # An event of a dataset that the store no longer has.
-                    continue
-                record: dict[str, Any] = {"show": shown}
-                if urn in live:
-                    index.add(shown.dataset)
-                else:
-                    owners = (shown.dataset.get("ownership") or {}).get("owners", ())
-                    facts[urn] = (
-                        shown.dataset["name"],
-                        shown.dataset["platform"],
-                        "" if shown.state == "assumed" else shown.state,
-                        tuple(each["name"] for each in owners),
-                    )
-                if shown.state != "assumed":
-                    record |= self._history(urn)
-                    if has_usage or shown.dataset.get("usage"):
-                        record["usage"] = self._lumos.usage.show(urn)
-                    if (shown.dataset.get("location") or {}).get("partition_keys"):
-                        record["partitions"] = partitions.show(urn)
-                record["annotations"] = annotations.get(urn, {})
-                record |= costs.get(urn, {})
-                records[urn] = record
-            self._folder.write_data(f"datasets-{number}", records)
+        files = _by_file(urns, count)
+        for start in range(0, count, _FILES_PER_READ):
+            self._progress("Writing datasets", share=start / count)
+            batch = files[start : start + _FILES_PER_READ]
+            # Events may be about datasets that the store no longer has.
+            shown = self._lumos.datasets.show_many([urn for members in batch for urn in members])
+            recorded = {
+                each.dataset["urn"]: each.dataset
+                for each in shown.values()
+                if each.state != "assumed"
+            }
+            histories = self._histories(recorded)
+            usage = self._usage(recorded)
+            partitioned = [
+                urn
+                for urn, each in recorded.items()
+                if (each.get("location") or {}).get("partition_keys")
+            ]
+            days = partitions.show_many(partitioned)
+            for number, members in enumerate(batch, start=start):
+                records: dict[str, Any] = {}
+                for urn in members:
+                    if urn not in shown:
+                        continue
+                    dataset = shown[urn].dataset
+                    if urn in live:
+                        index.add(dataset)
+                    else:
+                        facts[urn] = _facts(shown[urn])
+                    records[urn] = {
+                        "show": shown[urn],
+                        **histories.get(dataset["urn"], {}),
+                        **usage.get(dataset["urn"], {}),
+                        "annotations": annotations.get(urn, {}),
+                        **costs.get(urn, {}),
+                    }
+                    if dataset["urn"] in days:
+                        records[urn]["partitions"] = days[dataset["urn"]]
+                self._folder.write_data(f"datasets-{number}", records)
         self._dataset_files = count
         return facts
 
-    def _history(self, urn: str) -> dict[str, Any]:
-        """The versions of a dataset without their schemas, and the comparisons of versions."""
+    def _histories(self, urns: Collection[str]) -> dict[str, dict[str, Any]]:
+        """The versions of datasets without their schemas, and comparisons of versions."""
         if not self._switches.is_on("schema_tracking"):
             return {}
-        report = self._lumos.schema.history(urn)
-        plain = to_plain(report)
-        for version in plain["versions"]:
-            del version["schema"]
-        versions = list(dict.fromkeys(each.schema_version for each in report.versions))
-        pairs = {*combinations(versions[:_COMPARED_VERSIONS], 2), *pairwise(versions)}
-        diffs = {
-            f"{old} {new}": self._lumos.schema.diff(
-                f"{urn}@{old}", f"{urn}@{new}", read_files=False
-            )
-            for new, old in sorted(pairs)
-        }
-        return {"history": plain, "diffs": diffs}
+        compared = self._lumos.schema.compared_histories(urns, latest=_COMPARED_VERSIONS)
+        found = {}
+        for urn, (history, diffs) in compared.items():
+            plain = to_plain(history)
+            for version in plain["versions"]:
+                del version["schema"]
+            found[urn] = {
+                "history": plain,
+                "diffs": {f"{old} {new}": diff for (old, new), diff in diffs.items()},
+            }
+        return found
+
+    def _usage(self, datasets: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+        """The reads of all datasets if there is any log, else of those with imported usage."""
+        if not self._switches.is_on("usage"):
+            return {}
+        has_logs = bool(self._lumos.usage.logs().logs)
+        urns = [urn for urn, each in datasets.items() if has_logs or each.get("usage")]
+        return {urn: {"usage": each} for urn, each in self._lumos.usage.show_many(urns).items()}
 
     def _annotations(self) -> dict[str, dict[str, list[Any]]]:
         """The annotations by dataset and kind."""
         found: dict[str, dict[str, list[Any]]] = {}
-        for kind in _ANNOTATIONS:
-            for each in getattr(self._lumos.annotations, kind).list().annotations:
+        for kind, listed in self._lumos.annotations.list_by_kind().items():
+            for each in listed:
                 found.setdefault(each.urn, {}).setdefault(kind, []).append(each)
         return found
 
@@ -315,11 +335,22 @@ def file_of(urn: str, count: int) -> int:
     return zlib.crc32(urn.encode()) % count
 
 
-def _by_file(urns: Iterable[str], count: int) -> Iterator[list[str]]:
+def _by_file(urns: Iterable[str], count: int) -> list[list[str]]:
     files: list[list[str]] = [[] for _ in range(count)]
     for urn in sorted(urns):
         files[file_of(urn, count)].append(urn)
-    yield from files
+    return files
+
+
+def _facts(shown: ShowReport) -> tuple[str, str, str, tuple[str, ...]]:
+    """The name, platform, state and owners of a dataset."""
+    owners = (shown.dataset.get("ownership") or {}).get("owners", ())
+    return (
+        shown.dataset["name"],
+        shown.dataset["platform"],
+        "" if shown.state == "assumed" else shown.state,
+        tuple(each["name"] for each in owners),
+    )
 
 
 def _text(at: datetime) -> str:

@@ -2,6 +2,8 @@
 
 from collections.abc import Collection, Iterator
 from datetime import datetime
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -86,20 +88,27 @@ class SchemaReader:
 
     def versions(self, urn: str) -> tuple[RecordedSchemaVersion, ...]:
         """Every schema version of a dataset, oldest first."""
+        return self.versions_of([urn]).get(urn, ())
+
+    def versions_of(self, urns: Collection[str]) -> dict[str, tuple[RecordedSchemaVersion, ...]]:
+        """Every schema version of the given datasets, by URN, oldest first."""
         statement = (
             select(_VERSION, tables.schema_body.c.body, _EVENT.body.label("event"))
             .join(tables.schema_body, tables.schema_body.c.hash == _VERSION.c.schema_hash)
             .join(tables.change_event, _EVENT.event_id == _VERSION.c.event_id)
-            .where(_VERSION.c.urn == urn)
-            .order_by(_VERSION.c.number)
+            .order_by(_VERSION.c.urn, _VERSION.c.number)
         )
         with self._database.reading() as connection:
-            return tuple(
-                RecordedSchemaVersion(
-                    record=schema_record(row), event=from_json(row.event, ChangeEvent)
+            rows = connection.execute(statement.where(among(connection, _VERSION.c.urn, urns)))
+            return {
+                urn: tuple(
+                    RecordedSchemaVersion(
+                        record=schema_record(row), event=from_json(row.event, ChangeEvent)
+                    )
+                    for row in rows_of_dataset
                 )
-                for row in connection.execute(statement)
-            )
+                for urn, rows_of_dataset in groupby(rows, key=attrgetter("urn"))
+            }
 
     def current(self, urns: Collection[str]) -> dict[str, Schema]:
         """The current schemas of the given datasets."""
@@ -285,12 +294,15 @@ class ChangeLog:
                     found.add(former)
         return frozenset(found)
 
-    def former_urns(self, urn: str) -> frozenset[str]:
-        """The URNs that a dataset had before it was renamed."""
+    def former_urns(self, urns: Collection[str]) -> dict[str, str]:
+        """The URNs that datasets had before they were renamed, with their current URNs."""
         alias = tables.alias.c
-        statement = select(alias.urn).where(alias.dataset_urn == urn, alias.reason == "renamed")
         with self._database.reading() as connection:
-            return frozenset(connection.scalars(statement))
+            is_given = among(connection, alias.dataset_urn, urns)
+            statement = select(alias.urn, alias.dataset_urn).where(
+                is_given, alias.reason == "renamed"
+            )
+            return {row.urn: row.dataset_urn for row in connection.execute(statement)}
 
     def schemas(self, hashes: Collection[str]) -> dict[str, Schema]:
         """Schemas by their content hashes."""

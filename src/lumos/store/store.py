@@ -343,15 +343,19 @@ class Store:
         with self._database.reading() as connection:
             return {row.urn: known_dataset(row) for row in connection.execute(statement)}
 
-    def live(self, urns: Collection[str]) -> dict[str, KnownDataset]:
-        """The records of the given datasets that are live, by URN."""
-        statement = _DATASETS_OF.where(tables.dataset.c.state == "live")
+    def known_datasets(self, urns: Collection[str]) -> dict[str, KnownDataset]:
+        """The records of the given datasets that exist, live or not, by URN."""
         with self._database.reading() as connection:
             return {
                 row.urn: known_dataset(row)
                 for batch in batches(urns)
-                for row in connection.execute(statement, {"urns": batch})
+                for row in connection.execute(_DATASETS_OF, {"urns": batch})
             }
+
+    def live(self, urns: Collection[str]) -> dict[str, KnownDataset]:
+        """The records of the given datasets that are live, by URN."""
+        known = self.known_datasets(urns)
+        return {urn: each for urn, each in known.items() if each.state == "live"}
 
     def names_like(self, urns: Collection[str]) -> dict[str, str]:
         """The names of the given datasets and of all others with the same names, by URN."""
@@ -468,16 +472,22 @@ class Store:
     def get(self, urn: str) -> Dataset:
         """A dataset with all its aspects and the lineage of all reporters."""
         resolved = self.resolve(urn)
+        found = self.get_many([resolved])
+        if not found:
+            raise self.unknown(urn)
+        return found[resolved]
+
+    def get_many(self, urns: Collection[str]) -> dict[str, Dataset]:
+        """The given datasets that exist, by current URN; read with few statements."""
+        known = list(self.known_datasets(urns).values())
+        lineage = self.lineage.of_datasets([each.urn for each in known])
         with self._database.reading() as connection:
-            row = connection.execute(
-                select(tables.dataset).where(tables.dataset.c.urn == resolved)
-            ).one_or_none()
-            if row is None:
-                raise unknown_dataset(connection, urn)
-            known = known_dataset(row)
-            schemas = schemas_by_hash(connection, {known.schema_hash} if known.schema_hash else ())
-            dataset = datasets_of(connection, [known], schemas)[0]
-        return msgspec.structs.replace(dataset, lineage=self.lineage.of_dataset(resolved))
+            hashes = {each.schema_hash for each in known if each.schema_hash}
+            datasets = datasets_of(connection, known, schemas_by_hash(connection, hashes))
+        return {
+            each.urn: msgspec.structs.replace(each, lineage=lineage.get(each.urn))
+            for each in datasets
+        }
 
     def state(self, urn: str) -> DatasetState:
         statement = select(tables.dataset.c.state).where(tables.dataset.c.urn == self.resolve(urn))

@@ -16,7 +16,7 @@ from lumos.model.json_codec import from_json, to_json
 from lumos.store import tables
 from lumos.store.database import Database, lock_in_transaction
 from lumos.store.lineage.edges import current_urns
-from lumos.store.statements import batches, replace
+from lumos.store.statements import among, batches, replace
 
 # The name under which reads of unknown columns are counted.
 UNKNOWN_COLUMNS: Final = "*"
@@ -68,8 +68,21 @@ class UsageReader:
 
     def of(self, urn: str, *, since: date | None = None) -> list[Reads]:
         """The reads of a dataset, oldest first."""
+        return self.of_many([urn], since=since).get(urn, [])
+
+    def of_many(
+        self, urns: Collection[str], *, since: date | None = None
+    ) -> dict[str, list[Reads]]:
+        """The reads of datasets, by URN, oldest first."""
+        column = tables.usage_reads.c
+        statement = select(tables.usage_reads).order_by(*_ORDER)
+        if since is not None:
+            statement = statement.where(column.day >= since)
+        found: dict[str, list[Reads]] = {}
         with self._database.reading() as connection:
-            return _read_rows(connection, urn, since)
+            for row in connection.execute(statement.where(among(connection, column.urn, urns))):
+                found.setdefault(row.urn, []).append(_reads(row))
+        return found
 
     def since(self, day: date | None) -> Iterator[Reads]:
         """All reads from a day on, by dataset, oldest first."""
@@ -410,6 +423,9 @@ def _add_optional(first: int | None, second: int | None) -> int | None:
 
 # Built once: building a statement takes longer than running it.
 _URN: Final[BindParameter[str]] = bindparam("urn")
+_ORDER: Final = tuple(
+    tables.usage_reads.c[name] for name in ("day", "reader", "reporter", "sum_key")
+)
 _READS_OF: Final = (
     select(tables.usage_reads)
     .where(
@@ -417,10 +433,5 @@ _READS_OF: Final = (
         tables.usage_reads.c.day >= bindparam("since", type_=tables.DayColumn),
         tables.usage_reads.c.day <= bindparam("until", type_=tables.DayColumn),
     )
-    .order_by(
-        tables.usage_reads.c.day,
-        tables.usage_reads.c.reader,
-        tables.usage_reads.c.reporter,
-        tables.usage_reads.c.sum_key,
-    )
+    .order_by(*_ORDER)
 )

@@ -3,7 +3,7 @@
 import os
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, date, datetime
 from itertools import groupby
@@ -17,12 +17,13 @@ from lumos.config import Settings
 from lumos.errors import MisuseError, UnknownName
 from lumos.lineage.reported_lineage import DatasetRead
 from lumos.model.dataset import Usage
+from lumos.model.schema import Schema
 from lumos.model.time_expression import parse_time
 from lumos.names import find_urn
 from lumos.progress import Progress, no_progress
 from lumos.sources import QueryLogSource
 from lumos.sources.addresses import is_address, section_of
-from lumos.store import Store
+from lumos.store import KnownDataset, Store
 from lumos.store.usage import UNKNOWN_COLUMNS, Reads, usage_of
 from lumos.usage.ingest import (
     SPARK_FROM_BYTES,
@@ -191,44 +192,21 @@ class UsageService:
 
     def show(self, dataset: str, *, since: str | date | None = None) -> UsageShowReport:
         """Report who read a dataset, when and how often."""
-        store = self._store()
-        urn = find_urn(store, dataset)
-        entry = store.entries.get(urn)
-        assert entry is not None, f"find_urn returned an unknown dataset: {urn}"
-        known = entry.dataset
-        start = _day(since)
-        reads = store.usage.of(urn, since=start)
+        urn = find_urn(self._store(), dataset)
+        return self.show_many([urn], since=since)[urn]
+
+    def show_many(
+        self, urns: Collection[str], *, since: str | date | None = None
+    ) -> dict[str, UsageShowReport]:
+        """Report who read datasets by current URN, with few statements."""
+        store, start = self._store(), _day(since)
+        known, schemas = store.known_datasets(urns), store.schemas.current(urns)
         evidence = ReadEvidence(store)
-        known_since = evidence.known_since(urn, entry.known.source)
-        usage = usage_of(reads)
-        imported = None if usage is not None else _imported_usage(evidence, urn, start)
-        if imported is not None:
-            usage, known_since = imported, known_since or imported.since
-        columns = {} if usage is None else usage.columns
-        read_columns = columns_read(columns)
-        fields = [field.name for field in known.schema.fields] if known.schema else []
-        readers = usage.readers if usage else ()
-        has_unknown_columns = (
-            usage is None or UNKNOWN_COLUMNS in columns or bool(imported and not columns)
-        )
-        return UsageShowReport(
-            urn=urn,
-            name=known.name,
-            since=start,
-            known_since=known_since,
-            reads=sum(each.reads for each in readers),
-            bytes=_sum(each.bytes for each in readers),
-            rows=_sum(each.rows for each in readers),
-            last_accessed=usage.last_accessed if usage else None,
-            readers=readers,
-            columns=columns,
-            unread_columns=None
-            if has_unknown_columns
-            else tuple(name for name in fields if name.lower() not in read_columns),
-            days=tuple(_days(reads)),
-            logs=tuple(sorted({each.reporter for each in reads})),
-            is_imported=imported is not None,
-        )
+        reads = store.usage.of_many(urns, since=start)
+        return {
+            urn: _show(each, schemas.get(urn), reads.get(urn, ()), evidence, start)
+            for urn, each in known.items()
+        }
 
     def unread(self, *, since: str | date = "90d", columns: bool = False) -> UnreadReport:
         """Report datasets and columns without reads in a period for which reads are known."""
@@ -338,6 +316,45 @@ def _day(since: str | date | None) -> date | None:
 def _sum(numbers: Iterable[int | None]) -> int | None:
     known = [number for number in numbers if number is not None]
     return sum(known) if known else None
+
+
+def _show(
+    known: KnownDataset,
+    schema: Schema | None,
+    reads: Sequence[Reads],
+    evidence: ReadEvidence,
+    start: date | None,
+) -> UsageShowReport:
+    known_since = evidence.known_since(known.urn, known.source)
+    usage = usage_of(reads)
+    imported = None if usage is not None else _imported_usage(evidence, known.urn, start)
+    if imported is not None:
+        usage, known_since = imported, known_since or imported.since
+    columns = {} if usage is None else usage.columns
+    read_columns = columns_read(columns)
+    fields = [field.name for field in schema.fields] if schema else []
+    readers = usage.readers if usage else ()
+    has_unknown_columns = (
+        usage is None or UNKNOWN_COLUMNS in columns or bool(imported and not columns)
+    )
+    return UsageShowReport(
+        urn=known.urn,
+        name=known.name,
+        since=start,
+        known_since=known_since,
+        reads=sum(each.reads for each in readers),
+        bytes=_sum(each.bytes for each in readers),
+        rows=_sum(each.rows for each in readers),
+        last_accessed=usage.last_accessed if usage else None,
+        readers=readers,
+        columns=columns,
+        unread_columns=None
+        if has_unknown_columns
+        else tuple(name for name in fields if name.lower() not in read_columns),
+        days=tuple(_days(reads)),
+        logs=tuple(sorted({each.reporter for each in reads})),
+        is_imported=imported is not None,
+    )
 
 
 def _imported_usage(evidence: ReadEvidence, urn: str, since: date | None) -> Usage | None:

@@ -86,7 +86,7 @@ function Groups({ report }: { report: Schemas["CostByReport"] }) {
   if (report.groups.length === 0) return <Empty>No group has a cost.</Empty>;
   return (
     <table>
-      <thead><tr><th>{report.by}</th><th className="optional" /><th className="num optional">Datasets</th><th className="num">Own</th><th className="num">Retained</th></tr></thead>
+      <thead><tr><th>{BY.find(([key]) => key === report.by)?.[1] ?? report.by}</th><th className="optional" /><th className="num optional">Datasets</th><th className="num">Own</th><th className="num">Retained</th></tr></thead>
       <tbody>
         {[...report.groups].sort((one, two) => amount(two.own) - amount(one.own)).map((each) => (
           <tr key={each.name}>

@@ -330,14 +330,14 @@ function CostTab({ urn }: { urn: string }) {
               </Panel>
               <Panel title="Where it comes from" aside="upstream datasets and jobs">
                 {cost.breakdown.by_upstream.length === 0 ? <Empty>Nothing upstream has a cost.</Empty> : (
-                  <table>
+                  <div className="scroll" tabIndex={0}><table>
                     <thead><tr><th>Upstream</th><th>Team</th><th className="num">Its own cost</th><th className="num">Part of it here</th></tr></thead>
                     <tbody>
                       {cost.breakdown.by_upstream.slice(0, 25).map((each) => (
                         <tr key={each.urn}><td><DatasetLink urn={each.urn} name={each.name} /></td><td className="muted">{each.team}</td><td className="num muted">{money(each.own_cost)}</td><td className="num">{money(each.cost)}</td></tr>
                       ))}
                     </tbody>
-                  </table>
+                  </table></div>
                 )}
               </Panel>
               {(cost.remarks ?? []).map((each) => <p key={each} className="small muted">{each}</p>)}

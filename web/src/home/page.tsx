@@ -127,32 +127,29 @@ function Break({ event }: { event: Event }) {
 }
 
 function Feed({ events }: { events: Event[] }) {
-  const days = new Map<string, Event[]>();
-  for (const event of events) {
-    const day = event.timestamp.slice(0, 10);
-    days.set(day, [...(days.get(day) ?? []), event]);
-  }
+  const dayOf = (event: Event | undefined) => event?.timestamp.slice(0, 10);
   return (
     <ul className="feed">
-      {[...days.entries()].map(([day, rows]) => [
-        <li key={day} className="day">{formatDay(day)}</li>,
-        ...rows.map((event) => (
-          <li key={event.event_id}>
+      {events.map((event, index) => {
+        const isFirst = dayOf(event) !== dayOf(events[index - 1]);
+        return (
+          <li key={event.event_id} className={isFirst ? "first" : ""}>
+            <span className="day">{isFirst ? formatDay(event.timestamp.slice(0, 10)).replace(` ${new Date(dataNow()).getUTCFullYear()}`, "") : ""}</span>
             <span className="small faint num">{event.timestamp.slice(11, 16)}</span>
-            <span className="small muted">{event.type.toLowerCase().replaceAll("_", " ")}</span>
+            <span className="small muted optional">{event.type.toLowerCase().replaceAll("_", " ")}</span>
             <span className="clip"><DatasetLink urn={event.urn} /></span>
-            <span className="small muted clip" title={event.summary}>{event.summary}</span>
+            <span className="small muted clip summary" title={event.summary}>{event.summary}</span>
             {event.breaking ? <Verdict of="breaking" /> : <span />}
           </li>
-        )),
-      ])}
+        );
+      })}
     </ul>
   );
 }
 
 function Coverage({ report }: { report: Schemas["OverviewReport"] }) {
   const hasPrices = useQuery({ ...ask.hasPrices(), enabled: useFeature("cost_attribution") });
-  const priced = useQuery({ ...ask.costTop({ limit: 1000 }), enabled: report.datasets > 0 && hasPrices.data === true });
+  const priced = useQuery({ ...ask.costTop({ limit: 1000, ranked_by: "own" }), enabled: report.datasets > 0 && hasPrices.data === true });
   const trends = useQuery(ask.trends());
   const past = (name: "owned" | "documented" | "with_lineage") => (trends.data?.months ?? []).filter((each) => each.datasets > 0).map((each) => each[name] / each.datasets);
   const tiles: [label: string, count: number, past: number[]][] = [
@@ -162,7 +159,9 @@ function Coverage({ report }: { report: Schemas["OverviewReport"] }) {
   ];
   if (priced.data !== undefined) {
     const urns = priced.data.datasets.filter((each) => each.kind === "dataset" && amount(each.own) > 0).length;
-    tiles.push(["priced", Math.min(report.datasets, urns), []]);
+    // The list has the most expensive datasets; the others have a sum.
+    const others = amount(priced.data.others.own) > 0 ? priced.data.others.count : 0;
+    tiles.push(["priced", Math.min(report.datasets, urns + others), []]);
   }
   return (
     <div className="tiles">

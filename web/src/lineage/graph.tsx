@@ -1,5 +1,5 @@
 /** The graph of datasets, left to right; boxes list columns, a click follows one column. */
-import { Background, Controls, Handle, MiniMap, Position, ReactFlow, type Edge, type Node, type NodeProps } from "@xyflow/react";
+import { Background, Controls, Handle, MiniMap, Position, ReactFlow, useUpdateNodeInternals, type Edge, type Node, type NodeProps } from "@xyflow/react";
 import "@xyflow/react/dist/base.css";
 import { memo, useEffect, useMemo, useState } from "react";
 import type { Schemas } from "../api/client";
@@ -31,6 +31,9 @@ interface BoxData extends Record<string, unknown> {
 
 const DatasetBox = memo(function DatasetBox({ data }: NodeProps<Node<BoxData>>) {
   const { box, columns, hidden, focus, dim, verdict, selected, hop, onColumn, onOpen, onHop } = data;
+  const measure = useUpdateNodeInternals();
+  // Rows of followed columns have ends of edges.
+  useEffect(() => { measure(box.urn); }, [measure, box.urn, columns, selected]);
   return (
     <div className={["node", focus ? "focus" : "", dim ? "dim" : "", verdict === null ? "" : asVerdict(verdict)].join(" ")}>
       <Handle type="target" position={Position.Left} />
@@ -52,6 +55,7 @@ const DatasetBox = memo(function DatasetBox({ data }: NodeProps<Node<BoxData>>) 
         <ul>
           {columns.map((column) => (
             <li key={column}>
+              {selected.has(columnKey(box.urn, column)) ? <><Handle id={`in ${column}`} type="target" position={Position.Left} /><Handle id={`out ${column}`} type="source" position={Position.Right} /></> : null}
               <button type="button" className={selected.has(columnKey(box.urn, column)) ? "on" : ""} onClick={() => { onColumn(box.urn, column); }}><bdi className="clip">{column}</bdi></button>
             </li>
           ))}
@@ -141,19 +145,27 @@ export function Graph({ boxes, arrows, focus, column, verdicts, collapsed = fals
       },
     }));
   }, [positions, boxes, shown, columns, collapsed, focus, path, verdicts, hops, onColumn, onOpen, onHop]);
-  const edges = useMemo<Edge[]>(() => arrows.map((arrow) => {
-    const on = path !== null && path.datasets.has(arrow.upstream) && path.datasets.has(arrow.downstream);
-    const breaks = verdicts?.get(arrow.downstream)?.toLowerCase() === "breaking" && (arrow.upstream === focus || verdicts.has(arrow.upstream));
-    return {
-      id: `${arrow.upstream}\n${arrow.downstream}`,
-      source: arrow.upstream,
-      target: arrow.downstream,
+  const edges = useMemo<Edge[]>(() => arrows.flatMap((arrow): Edge[] => {
+    const { upstream: source, downstream: target } = arrow;
+    const on = path !== null && path.datasets.has(source) && path.datasets.has(target);
+    const breaks = verdicts?.get(target)?.toLowerCase() === "breaking" && (source === focus || verdicts.has(source));
+    const edge: Edge = {
+      id: `${source}\n${target}`,
+      source,
+      target,
       data: { arrow },
       className: breaks ? "breaking" : path === null ? "" : on ? "on" : "dim",
       style: (arrow.confidence ?? 1) < 1 ? { strokeDasharray: "5 4" } : undefined,
-      ariaLabel: `${arrow.upstream} to ${arrow.downstream}`,
+      ariaLabel: `${source} to ${target}`,
     };
-  }), [arrows, path, verdicts, focus]);
+    const rowOf = (urn: string, name: string) => (path?.columns.has(columnKey(urn, name)) === true && shown.get(urn)?.includes(name) === true);
+    const rows = (arrow.columns ?? []).filter((each) => rowOf(source, each.upstream) && rowOf(target, each.downstream));
+    return rows.length === 0 ? [edge] : rows.map((each) => ({
+      ...edge, id: `${edge.id}\n${each.upstream}\n${each.downstream}`, sourceHandle: `out ${each.upstream}`, targetHandle: `in ${each.downstream}`,
+    }));
+  }), [arrows, path, verdicts, focus, shown]);
+  // All datasets would be too small to read in a narrow window.
+  const isNarrow = globalThis.innerWidth < 700 && boxes.length > 3;
   if (failure !== undefined) return <Problem error={failure} />;
   if (positions === undefined) return <Loading />;
   return (
@@ -162,7 +174,7 @@ export function Graph({ boxes, arrows, focus, column, verdicts, collapsed = fals
       edges={edges}
       nodeTypes={NODE_TYPES}
       fitView
-      fitViewOptions={boxes.length > LARGE ? { nodes: [{ id: focus }], maxZoom: 0.7 } : { maxZoom: 1, minZoom: boxes.length > 60 ? 0.05 : 0.4, padding: 0.12 }}
+      fitViewOptions={boxes.length > LARGE ? { nodes: [{ id: focus }], maxZoom: 0.7 } : isNarrow ? { nodes: around(focus, arrows), maxZoom: 0.8, padding: 0.05 } : { maxZoom: 1, minZoom: boxes.length > 60 ? 0.05 : 0.4, padding: 0.12 }}
       // Fewer boxes at once keep panning smooth.
       minZoom={boxes.length > LARGE ? 0.35 : 0.05}
       nodesDraggable={false}
@@ -179,6 +191,12 @@ export function Graph({ boxes, arrows, focus, column, verdicts, collapsed = fals
 }
 
 const NONE: ReadonlySet<string> = new Set();
+
+/** A dataset and those next to it. */
+function around(focus: string, arrows: readonly Arrow[]): { id: string }[] {
+  const near = arrows.filter((each) => each.upstream === focus || each.downstream === focus);
+  return [...new Set([focus, ...near.flatMap((each) => [each.upstream, each.downstream])])].map((id) => ({ id }));
+}
 
 function boxHeight(shown: number, all: number, collapsed: boolean): number {
   if (collapsed || shown === 0) return 0;

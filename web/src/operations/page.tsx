@@ -1,13 +1,13 @@
 /** Jobs, schedules, releases, catalogs, gate results with their waivers, and the audit log. */
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { getRouteApi, useNavigate } from "@tanstack/react-router";
+import { Link, getRouteApi, useNavigate } from "@tanstack/react-router";
 import { createColumnHelper, flexRender, getCoreRowModel, getSortedRowModel, useReactTable, type SortingState } from "@tanstack/react-table";
 import { useEffect, useState } from "react";
 import { api, type Schemas, unwrap } from "../api/client";
 import { follow } from "../api/events";
 import { useFeature } from "../api/features";
 import * as ask from "../api/queries";
-import { formatNumber, formatTime, plural } from "../ui/format";
+import { formatNumber, formatTime, plural, visible } from "../ui/format";
 import { Empty, Loaded, Panel, Problem, Tabs, When } from "../ui/parts";
 
 const route = getRouteApi("/operations");
@@ -42,7 +42,7 @@ export function OperationsPage() {
 type Job = Schemas["JobSummary"];
 const column = createColumnHelper<Job>();
 const COLUMNS = [
-  column.accessor("id", { header: "Job", cell: (info) => <span className="mono">{info.getValue()}</span> }),
+  column.accessor("id", { header: "Job", cell: (info) => <Link to="/operations" search={{ tab: "jobs", job: String(info.getValue()) }} className="mono">{info.getValue()}</Link> }),
   column.accessor("kind", { header: "Kind" }),
   column.accessor("state", { header: "State", cell: (info) => <span className={`state ${info.getValue()}`}>{info.getValue()}</span> }),
   column.accessor((job) => job.completed_steps / Math.max(1, job.steps), { id: "progress", header: "Progress", cell: (info) => <Progress job={info.row.original} /> }),
@@ -225,7 +225,7 @@ function Gate({ chosen }: { chosen?: string }) {
             <div className="scroll" tabIndex={0}><table>
               <thead><tr><th>Repository</th><th>Change</th><th>Verdict</th><th>Headline</th><th>When</th></tr></thead>
               <tbody>{report.results.map((each) => (
-                <tr key={each.id} className="click" onClick={() => { void navigate({ to: "/operations", search: { tab: "gate", result: each.id } }); }}><td><bdi className="name">{each.repository}</bdi></td><td>{each.pr === null || each.pr === undefined ? each.head.slice(0, 10) : `#${each.pr}`}</td><td><span className={`state ${each.verdict}`}>{each.verdict}</span></td><td className="muted wrap">{each.headline}</td><td><When at={each.recorded_at} /></td></tr>
+                <tr key={each.id} className="click" onClick={() => { void navigate({ to: "/operations", search: { tab: "gate", result: each.id } }); }}><td><bdi className="name">{visible(each.repository)}</bdi></td><td><Link to="/operations" search={{ tab: "gate", result: each.id }}>{each.pr === null || each.pr === undefined ? each.head.slice(0, 10) : `#${each.pr}`}</Link></td><td><span className={`state ${each.verdict}`}>{each.verdict}</span></td><td className="muted wrap">{visible(each.headline)}</td><td><When at={each.recorded_at} /></td></tr>
               ))}</tbody>
             </table></div>
           )}
@@ -247,16 +247,16 @@ function GateDetails({ id }: { id: string }) {
               <thead><tr><th>Dataset</th><th>Column</th><th>Affected</th><th>Finding</th><th>Waiver</th></tr></thead>
               <tbody>{report.findings.map((each) => (
                 <tr key={each.fingerprint}>
-                  <td><bdi className="name">{each.dataset}</bdi></td>
-                  <td><code><bdi>{each.path}</bdi></code></td>
-                  <td><bdi className="name">{each.affected ?? ""}</bdi>{each.owners.length === 0 ? null : <div className="small muted">{each.owners.join(", ")}</div>}</td>
-                  <td className="wrap">{each.message}{each.used ? <div className="small faint mono">{each.used.file}{each.used.line ? `:${each.used.line}` : ""}</div> : null}</td>
-                  <td className="nowrap">{each.waived_by ? <>approved by <b><bdi>{each.waived_by}</bdi></b></> : <span className="faint">none</span>}</td>
+                  <td><bdi className="name">{visible(each.dataset)}</bdi></td>
+                  <td><code><bdi>{visible(each.path)}</bdi></code></td>
+                  <td><bdi className="name">{visible(each.affected ?? "")}</bdi>{each.owners.length === 0 ? null : <div className="small muted">{visible(each.owners.join(", "))}</div>}</td>
+                  <td className="wrap">{visible(each.message)}{each.used ? <div className="small faint mono">{visible(each.used.file)}{each.used.line ? `:${each.used.line}` : ""}</div> : null}</td>
+                  <td className="nowrap">{each.waived_by ? <>approved by <b><bdi>{visible(each.waived_by)}</bdi></b></> : <span className="faint">none</span>}</td>
                 </tr>
               ))}</tbody>
             </table></div>
           )}
-          {report.waivers.map((each) => <p key={each.fingerprint} className="small muted" style={{ padding: "8px 14px" }}>The waiver <code>{each.fingerprint}</code> has no effect: {each.reason}</p>)}
+          {report.waivers.map((each) => <p key={each.fingerprint} className="small muted" style={{ padding: "8px 14px" }}>The waiver <code>{each.fingerprint}</code> has no effect: {visible(each.reason)}</p>)}
         </Panel>
       )}
     </Loaded>

@@ -8,7 +8,7 @@ import { useFeature } from "../api/features";
 import * as ask from "../api/queries";
 import { amount, formatNumber, visible } from "../ui/format";
 import { Empty, Loading, Owners, Problem, Tag, When } from "../ui/parts";
-import { FACETS, PAGE_FACETS, costClass, countFacet, filterHits, splitAtWords, type Facet, type Hit } from "./rules";
+import { FACETS, PAGE_FACETS, costClass, countFacet, filterHits, folderOf, splitAtWords, type Facet, type Hit } from "./rules";
 
 const route = getRouteApi("/search");
 const LIMIT = 200;
@@ -38,7 +38,7 @@ export function SearchPage() {
     }
     return (all.data?.datasets ?? []).map((each) => ({
       urn: each.urn, name: each.name, platform: each.platform, format: each.format ?? null, location: null, description: null,
-      owners: [], tags: [], fields: [], schemaVersion: each.schema_version, modified: each.updated_at, domain: null, terms: [], cost: costs?.(each.urn) ?? null,
+      owners: [], tags: [], fields: [], schemaVersion: each.schema_version, modified: null, domain: null, terms: [], cost: costs?.(each.urn) ?? null,
     }));
   }, [isList, found.data, all.data, costs]);
   const hits = useMemo(() => filterHits(results, search, now), [results, search, now]);
@@ -154,12 +154,12 @@ function Hits({ hits, words, current }: { hits: readonly Hit[]; words: readonly 
                 <div className="row spread">
                   <span className="row grow" style={{ alignItems: "baseline" }}>
                     <bdi className="title name clip"><Marked text={visible(hit.name)} words={words} /></bdi>
-                    <span className="small faint clip">{[hit.platform, hit.format].filter(Boolean).join(" · ")}</span>
+                    <span className="small faint clip">{[hit.platform, hit.format, words.length === 0 ? folderOf(hit.urn) : null].filter(Boolean).join(" · ")}</span>
                   </span>
                   <span className="row small muted nowrap">
                     {hit.tags.slice(0, 3).map((tag) => <Tag key={tag} name={tag} />)}
                     <span className="mono optional">{hit.schemaVersion}</span>
-                    <span className="optional"><When at={hit.modified} /></span>
+                    {hit.modified === null ? null : <span className="optional"><When at={hit.modified} /></span>}
                   </span>
                 </div>
                 {words.length === 0 ? null : (

@@ -1,4 +1,5 @@
 /** Facets of a search, and where its words stand in a text. */
+import { visible } from "../ui/format";
 
 /** The page filters by these, among the results that it has; the server by the others. */
 export const PAGE_FACETS = ["domain", "term", "freshness", "cost"] as const;
@@ -26,6 +27,12 @@ export interface Hit {
   modified: string | null;
   /** The class of its cost, or null if no cost is known. */
   cost: string | null;
+}
+
+/** The path of a dataset without its name, which tells apart datasets of the same name. */
+export function folderOf(urn: string): string {
+  const parts = urn.replace(/^lumos:\/\/[^/]*\//, "").replace(/\?env=.*$/, "").split("/").slice(0, -1);
+  return visible(parts.map((each) => { try { return decodeURIComponent(each); } catch { return each; } }).join("/"));
 }
 
 const HOUR = 3_600_000;

@@ -11,6 +11,9 @@ import { DatasetLink, Empty, Loaded, Owners, Panel, Problem, Tag, Verdict } from
 
 const route = getRouteApi("/what-if");
 
+// As the server expects them: "old -> new" and "column:TYPE".
+const SEPARATORS = { rename: " -> ", change: ":" } as const;
+
 interface Proposal {
   urn?: string;
   drop?: string[];
@@ -75,11 +78,11 @@ function ChangeSchema({ search, set }: { search: Proposal; set: (values: Proposa
         </Panel>
         <Panel title="Verdict">
           {!asked ? <Empty>Drop, rename or change a column to see who breaks.</Empty> : (
-            <Loaded query={impact}>{(report) => <Answer report={report} />}</Loaded>
+            <Loaded query={impact}>{(report) => <Summary report={report} />}</Loaded>
           )}
         </Panel>
       </div>
-      {asked && impact.data !== undefined ? <ImpactGraph urn={impact.data.change.urn} report={impact.data} /> : null}
+      {asked && impact.data !== undefined ? <><ImpactGraph urn={impact.data.change.urn} report={impact.data} /><Affected report={impact.data} /></> : null}
     </>
   );
 }
@@ -90,17 +93,17 @@ function Columns({ fields, drop, rename, change, set }: { fields: readonly Schem
   const without = (list: string[], name: string, separator: string) => list.filter((each) => !each.startsWith(`${name}${separator}`));
   const clear = (name: string): Proposal => ({
     drop: orNone(drop.filter((each) => each !== name)),
-    rename: orNone(without(rename, name, ":")),
-    change: orNone(without(change, name, ":")),
+    rename: orNone(without(rename, name, SEPARATORS.rename)),
+    change: orNone(without(change, name, SEPARATORS.change)),
   });
   return (
     <div className="scroll" tabIndex={0} style={{ maxHeight: 420, overflowY: "auto" }}>
-      <table>
+      <table className="edited">
         <tbody>
           {fields.map((field) => {
             const dropped = drop.includes(field.name);
-            const renamed = rename.find((each) => each.startsWith(`${field.name}:`))?.slice(field.name.length + 1);
-            const changed = change.find((each) => each.startsWith(`${field.name}:`))?.slice(field.name.length + 1);
+            const renamed = valueIn(rename, field.name, SEPARATORS.rename);
+            const changed = valueIn(change, field.name, SEPARATORS.change);
             const isEditing = editing?.name === field.name;
             return (
               <tr key={field.name}>
@@ -113,7 +116,7 @@ function Columns({ fields, drop, rename, change, set }: { fields: readonly Schem
                       const text = editing.text.trim();
                       if (text !== "") {
                         const base = clear(field.name);
-                        set({ ...base, [editing.kind]: [...(base[editing.kind] ?? []), `${field.name}:${text}`] });
+                        set({ ...base, [editing.kind]: [...(base[editing.kind] ?? []), `${field.name}${SEPARATORS[editing.kind]}${text}`] });
                       }
                       setEditing(undefined);
                     }}>
@@ -139,35 +142,48 @@ function Columns({ fields, drop, rename, change, set }: { fields: readonly Schem
   );
 }
 
+function valueIn(list: readonly string[], name: string, separator: string): string | undefined {
+  return list.find((each) => each.startsWith(name + separator))?.slice(name.length + separator.length);
+}
+
 function orNone(list: string[]): string[] | undefined {
   return list.length === 0 ? undefined : list;
 }
 
-function Answer({ report }: { report: Schemas["ImpactReport"] }) {
+function Summary({ report }: { report: Schemas["ImpactReport"] }) {
   const priced = useQuery(ask.hasPrices());
   const costs = useQuery({ ...ask.costTop({ limit: 1000, ranked_by: "total" }), enabled: priced.data === true });
-  const affected = report.downstream.filter((each) => each.verdict !== "COMPATIBLE" || each.affected);
   const broken = new Set(report.downstream.filter((each) => each.verdict === "BREAKING").map((each) => each.urn));
   const price = (costs.data?.datasets ?? []).filter((each) => broken.has(each.urn)).reduce((sum, each) => sum + amount(each.own), 0);
   return (
-    <div>
-      <div className="body" style={{ padding: "12px 14px" }}>
-        <p style={{ fontSize: "1.1rem", fontWeight: 560 }}>{withNames(report.headline)}</p>
-        {costs.data !== undefined && broken.size > 0 ? <p className="muted small">Running the broken datasets costs {formatMoney(price, costs.data.currency)} a month, which buys nothing while they are broken.</p> : null}
-        {report.coverage < 1 ? <p className="muted small">{Math.round(report.coverage * 100)}% of what is downstream could be judged.</p> : null}
-      </div>
-      {affected.length === 0 ? null : (
+    <div className="body stack">
+      <p style={{ fontSize: "1.1rem", fontWeight: 560 }}>{withNames(report.headline)}</p>
+      {costs.data !== undefined && broken.size > 0 ? <p className="muted small">Running the broken datasets costs {formatMoney(price, costs.data.currency)} a month, which buys nothing while they are broken.</p> : null}
+      {report.coverage < 1 ? <p className="muted small">{Math.round(report.coverage * 100)}% of what is downstream could be judged.</p> : null}
+      {report.recommendations.map((each) => <p key={each} className="muted small">{withNames(each)}</p>)}
+    </div>
+  );
+}
+
+function Affected({ report }: { report: Schemas["ImpactReport"] }) {
+  const affected = report.downstream.filter((each) => each.verdict !== "COMPATIBLE" || each.affected);
+  if (affected.length === 0) return null;
+  return (
+    <Panel title="Who is affected" aside={plural(affected.length, "dataset")}>
+      <div className="scroll" tabIndex={0}>
         <table>
+          <thead><tr><th>Verdict</th><th>Dataset</th><th>Owner</th><th>Why</th></tr></thead>
           <tbody>
             {affected.map((each) => (
               <tr key={each.urn}>
-                <td>
-                  <div className="row wrap"><Verdict of={each.verdict} /><DatasetLink urn={each.urn} /><span className="small muted"><Owners names={each.owners} /></span></div>
+                <td><Verdict of={each.verdict} /></td>
+                <td><DatasetLink urn={each.urn} /></td>
+                <td className="muted"><Owners names={each.owners} /></td>
+                <td style={{ width: "60%" }}>
                   {each.reasons.slice(0, 3).map((reason, index) => (
-                    <div key={index} style={{ marginTop: 4 }}>
-                      <div className="small muted wrap">{withNames(reason.text)}</div>
+                    <div key={index} className="small">
+                      <span className="muted">{withNames(reason.text)}</span>{reason.file ? <code className="faint"> {reason.file}{reason.line ? `:${reason.line}` : ""}</code> : null}
                       {reason.clause ? <div className="sql">{reason.clause}</div> : null}
-                      {reason.file ? <div className="small faint">{reason.file}{reason.line ? `:${reason.line}` : ""}</div> : null}
                     </div>
                   ))}
                 </td>
@@ -175,11 +191,8 @@ function Answer({ report }: { report: Schemas["ImpactReport"] }) {
             ))}
           </tbody>
         </table>
-      )}
-      {report.recommendations.length === 0 ? null : (
-        <div style={{ padding: "10px 14px" }} className="small muted">{report.recommendations.map((each) => <p key={each}>{withNames(each)}</p>)}</div>
-      )}
-    </div>
+      </div>
+    </Panel>
   );
 }
 

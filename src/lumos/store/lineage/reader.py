@@ -8,7 +8,7 @@ import msgspec
 from sqlalchemy import Connection, and_, exists, false, func, not_, or_, select
 
 from lumos.model.catalog import Job
-from lumos.model.dataset import Lineage
+from lumos.model.dataset import Lineage, UpstreamEdge
 from lumos.model.json_codec import from_json
 from lumos.model.lineage import Script, UnparsedStatement
 from lumos.model.paths import overlap
@@ -80,17 +80,21 @@ class LineageReader:
         """The edges into (upstream) or out of a dataset, merged from all reporters."""
         return merge_edges(self.edges_of(urn, direction))
 
-    def of_dataset(self, urn: str) -> Lineage | None:
-        """The upstream and downstream edges of a dataset, merged from all reporters."""
-        upstream, downstream = (
-            self.merged_edges_of(urn, side) for side in ("upstream", "downstream")
-        )
-        if not upstream and not downstream:
-            return None
-        return Lineage(
-            upstream=tuple(map(upstream_of, upstream)),
-            downstream=tuple(map(downstream_of, downstream)),
-        )
+    def of_datasets(self, urns: Collection[str]) -> dict[str, Lineage]:
+        """The edges of datasets by current URN, merged from all reporters; others are omitted."""
+        upstream: dict[str, list[UpstreamEdge]] = {}
+        downstream: dict[str, list[UpstreamEdge]] = {}
+        with self._database.reading() as connection:
+            for edge in merge_edges(_edges_at(connection, urns, "upstream")):
+                upstream.setdefault(edge.downstream, []).append(upstream_of(edge))
+            for edge in merge_edges(_edges_at(connection, urns, "downstream")):
+                downstream.setdefault(edge.upstream, []).append(downstream_of(edge))
+        return {
+            urn: Lineage(
+                upstream=tuple(upstream.get(urn, ())), downstream=tuple(downstream.get(urn, ()))
+            )
+            for urn in upstream.keys() | downstream.keys()
+        }
 
     def find_by_name(self, name: str) -> tuple[str, ...]:
         """Reported URNs that end with a name or path, with dots or slashes between its parts."""
