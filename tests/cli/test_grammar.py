@@ -76,6 +76,8 @@ def shown(command: Any, kind: str) -> list[Any]:
         ("cost overrides", "cost list"),
         ("cost unset orders egress", "cost remove orders egress"),
         ("cost retire --top 3", "cost retire --limit 3"),
+        ("token add ci --role write", "token create ci --role write"),
+        ("token remove ci", "token revoke ci"),
         # The same file, whichever way it is named.
         ("init --output other.yaml", "init other.yaml"),
         ("schema export -o schemas", "schema export schemas"),
@@ -220,7 +222,7 @@ def test_terms_are_put_on_data_and_written_in_the_glossary(lumos: Any) -> None:
         ("show lumos://file/lake/sales/order", "Did you mean 'lumos://file/lake/sales/orders'? See all with: lumos list"),
         ("show qqqqqq", "Look for it with: lumos search qqqqqq, or see all with: lumos list"),
         ("lineage show orders.emial", "Did you mean 'email'? See its columns with: lumos show orders"),
-        ("owner assign orders jnae", "No owner named 'jnae'. Add one (--group for a group) with: lumos owner add jnae"),
+        ("owner assign orders jnae", "No owner named 'jnae'. Add one (--group or --user) with: lumos owner add jnae"),
         ("validate no.json", "There is no snapshot no.json. Write one with: lumos export no.json"),
         ("import no.json", "There is no snapshot no.json. Write one with: lumos export no.json"),
         ("diff no.json local", "There is no snapshot no.json. Write one with: lumos export no.json"),
@@ -249,6 +251,12 @@ def test_terms_are_put_on_data_and_written_in_the_glossary(lumos: Any) -> None:
         ("xyzzy", "No such command 'xyzzy'. See: lumos --help"),
         ("lst", "No such command 'lst'. Did you mean 'list'? See: lumos --help"),
         ("notify test slack", "then run: lumos config check"),
+        ("token set ci", "No such command 'set'. Commands: create, list, revoke. See: lumos token --help"),
+        ("impact orders --type x", "No such option: --type. See: lumos impact --help. Example: lumos impact user_events --change 'user_id: STRING -> INT64'"),
+        ("list --limt 3", "No such option: --limt. Did you mean '--limit'? See: lumos list --help"),
+        ("show orders sales", "Unexpected argument 'sales'. See: lumos show --help. Example: lumos show orders"),
+        ("show", "Missing argument 'DATASET'. See: lumos show --help. Example: lumos show orders"),
+        ("reconcile", "No metastore (glue, hive, iceberg, nessie) has been scanned with this store. Add one to 'sources' of lumos.yaml, then run: lumos ingest"),
     ],
 )  # fmt: skip
 def test_an_error_ends_with_the_next_command(lumos: Any, line: str, sentence: str) -> None:
@@ -263,6 +271,8 @@ def test_an_error_ends_with_the_next_command(lumos: Any, line: str, sentence: st
     [
         ("search orders --tag nothing", "No dataset matches 'orders' with --tag nothing. See all with: lumos tag list"),
         ("search orders --owner nobody", "No dataset matches 'orders' with --owner nobody. See all with: lumos owner list"),
+        ("list ordrs", "No dataset matches. Did you mean 'orders'? See all datasets and their formats with: lumos list"),
+        ("cost explain orders", "No cost here or upstream. Import usage with: lumos cost ingest PATH"),
         ("audit list --action nothing", "No recorded action matches. See the newest ones with: lumos audit list"),
         ("export all.json --tag nothing", "no dataset matches the selection. See what there is with: lumos tag list"),
         ("export all.json --owner nobody", "no dataset matches the selection. See what there is with: lumos owner list"),
