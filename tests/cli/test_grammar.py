@@ -81,6 +81,9 @@ def shown(command: Any, kind: str) -> list[Any]:
         # The same file, whichever way it is named.
         ("init --output other.yaml", "init other.yaml"),
         ("schema export -o schemas", "schema export schemas"),
+        ("site -o public", "site public"),
+        ("audit export -o audit.jsonl", "audit export audit.jsonl"),
+        ("reconcile hive --html page.html", "reconcile hive -o page.html"),
     ],
 )  # fmt: skip
 def test_an_earlier_spelling_means_the_same(earlier: str, today: str) -> None:
