@@ -442,10 +442,34 @@ def test_the_configuration_says_whether_an_owner_in_sql_is_a_group(
     assert kind == expected
 
 
+@pytest.mark.parametrize(
+    ("name", "rules", "expected"),
+    [
+        pytest.param("analytics-team", {}, "group", id="usual words without a configuration"),
+        pytest.param("analytics-team", {"groups": ["board"]}, "user", id="not configured"),
+        pytest.param("board", {"groups": ["board"]}, "group", id="configured"),
+    ],
+)
+def test_the_configuration_says_whether_an_owner_who_is_added_is_a_group(
+    workplace: Path, name: str, rules: dict[str, list[str]], expected: str
+) -> None:
+    lumos = Lumos(overrides={"storage.path": str(workplace / "lumos.db"), "owners": rules})
+    RecordedLake(lumos)
+    assert lumos.annotations.owners.add(name).kind == expected
+
+
+def test_an_owner_keeps_its_kind_when_it_is_updated(workplace: Path) -> None:
+    lumos = Lumos(overrides={"storage.path": str(workplace / "lumos.db")})
+    RecordedLake(lumos)
+    for name, group in (("dream-team", False), ("board", True)):
+        kind = lumos.annotations.owners.add(name, group=group).kind
+        assert lumos.annotations.owners.add(name, email="a@example.com").kind == kind
+
+
 def test_an_owner_who_was_added_counts_before_usual_words(workplace: Path) -> None:
     lumos = Lumos(overrides={"storage.path": str(workplace / "lumos.db")})
     RecordedLake(lumos)
-    lumos.annotations.owners.add("dream-team")
+    lumos.annotations.owners.add("dream-team", group=False)
     assert named_in_sql(workplace, "dream-team") == [("dream-team", "user")]
 
 

@@ -19,6 +19,7 @@ from lumos.cli.cost_screen import MoneyFormat, print_bars, shorten_start
 from lumos.cli.screen import stdout
 from lumos.cost.reports import RetireReport, RetireStep
 from lumos.model.dataset import Statistics
+from recorded_lake import RecordedLake
 
 JANUARY = ("--period", "2024-01")
 
@@ -256,6 +257,15 @@ def test_explain_tells_every_way(lumos: Any) -> None:
     assert sum(ways) == total == 5800
     short = lumos("cost", "explain", "ml_predictions", *JANUARY, "--limit", "1").words
     assert "on paths that are not listed" in short
+
+
+def test_explain_without_any_cost_prints_no_empty_table(lumos: Any, workplace: Path) -> None:
+    (workplace / "lumos.yaml").write_text("cost_model: {compute: {spark: {cost_per_hour: 1}}}\n")
+    RecordedLake(Lumos()).see_all(["sales/orders"], "id INT64")
+    done = lumos("cost", "explain", "orders")
+    assert done.out.endswith(
+        "\n\nNo cost here or upstream. Import usage with: lumos cost ingest PATH\n"
+    )
 
 
 @pytest.mark.usefixtures("place")

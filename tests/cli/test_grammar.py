@@ -76,9 +76,14 @@ def shown(command: Any, kind: str) -> list[Any]:
         ("cost overrides", "cost list"),
         ("cost unset orders egress", "cost remove orders egress"),
         ("cost retire --top 3", "cost retire --limit 3"),
+        ("token add ci --role write", "token create ci --role write"),
+        ("token remove ci", "token revoke ci"),
         # The same file, whichever way it is named.
         ("init --output other.yaml", "init other.yaml"),
         ("schema export -o schemas", "schema export schemas"),
+        ("site -o public", "site public"),
+        ("audit export -o audit.jsonl", "audit export audit.jsonl"),
+        ("reconcile hive --html page.html", "reconcile hive -o page.html"),
     ],
 )  # fmt: skip
 def test_an_earlier_spelling_means_the_same(earlier: str, today: str) -> None:
@@ -220,7 +225,7 @@ def test_terms_are_put_on_data_and_written_in_the_glossary(lumos: Any) -> None:
         ("show lumos://file/lake/sales/order", "Did you mean 'lumos://file/lake/sales/orders'? See all with: lumos list"),
         ("show qqqqqq", "Look for it with: lumos search qqqqqq, or see all with: lumos list"),
         ("lineage show orders.emial", "Did you mean 'email'? See its columns with: lumos show orders"),
-        ("owner assign orders jnae", "No owner named 'jnae'. Add one (--group for a group) with: lumos owner add jnae"),
+        ("owner assign orders jnae", "No owner named 'jnae'. Add one (--group or --user) with: lumos owner add jnae"),
         ("validate no.json", "There is no snapshot no.json. Write one with: lumos export no.json"),
         ("import no.json", "There is no snapshot no.json. Write one with: lumos export no.json"),
         ("diff no.json local", "There is no snapshot no.json. Write one with: lumos export no.json"),
@@ -242,6 +247,7 @@ def test_terms_are_put_on_data_and_written_in_the_glossary(lumos: Any) -> None:
         ("compliance add orders GDPR --field nothing", "No field 'nothing' in orders. See its fields with: lumos show orders"),
         ("doc set orders.nothing text", "No field 'nothing' in orders. See its fields with: lumos show orders"),
         ("schema predict orders no.json", "no.json: there is no such file. Write the schemas of today as a start: lumos schema export FOLDER"),
+        ("schema predict .lumos/lumos.db orders", "'.lumos/lumos.db' is a file. The dataset comes first: lumos schema predict orders .lumos/lumos.db"),
         ("impact orders --change 'id: INT64 -> NOTHING'", "See the types of a dataset with: lumos show DATASET"),
         ("impact orders", "lumos impact DATASET --drop COLUMN"),
         ("cost set orders 5", "as in: lumos cost set orders storage=120 other=-12.50"),
@@ -249,6 +255,12 @@ def test_terms_are_put_on_data_and_written_in_the_glossary(lumos: Any) -> None:
         ("xyzzy", "No such command 'xyzzy'. See: lumos --help"),
         ("lst", "No such command 'lst'. Did you mean 'list'? See: lumos --help"),
         ("notify test slack", "then run: lumos config check"),
+        ("token set ci", "No such command 'set'. Commands: create, list, revoke. See: lumos token --help"),
+        ("impact orders --type x", "No such option: --type. See: lumos impact --help. Example: lumos impact user_events --change 'user_id: STRING -> INT64'"),
+        ("list --limt 3", "No such option: --limt. Did you mean '--limit'? See: lumos list --help"),
+        ("show orders sales", "Unexpected argument 'sales'. See: lumos show --help. Example: lumos show orders"),
+        ("show", "Missing argument 'DATASET'. See: lumos show --help. Example: lumos show orders"),
+        ("reconcile", "No metastore (glue, hive, iceberg, nessie) has been scanned with this store. Add one to 'sources' of lumos.yaml, then run: lumos ingest"),
     ],
 )  # fmt: skip
 def test_an_error_ends_with_the_next_command(lumos: Any, line: str, sentence: str) -> None:
@@ -263,6 +275,7 @@ def test_an_error_ends_with_the_next_command(lumos: Any, line: str, sentence: st
     [
         ("search orders --tag nothing", "No dataset matches 'orders' with --tag nothing. See all with: lumos tag list"),
         ("search orders --owner nobody", "No dataset matches 'orders' with --owner nobody. See all with: lumos owner list"),
+        ("list ordrs", "No dataset matches. Did you mean 'orders'? See all datasets and their formats with: lumos list"),
         ("audit list --action nothing", "No recorded action matches. See the newest ones with: lumos audit list"),
         ("export all.json --tag nothing", "no dataset matches the selection. See what there is with: lumos tag list"),
         ("export all.json --owner nobody", "no dataset matches the selection. See what there is with: lumos owner list"),

@@ -1,6 +1,7 @@
 """The help of every command fits a terminal of 80 columns, and wrong use gets one line."""
 
 import io
+import re
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from typing import Any
@@ -38,6 +39,15 @@ def test_help_fits_80_columns_and_truncates_nothing(monkeypatch: pytest.MonkeyPa
     assert not too_wide, "\n".join(too_wide)
 
 
+def test_every_command_is_in_a_section() -> None:
+    missing = [
+        name
+        for name, command in ROOT.commands.items()
+        if command.rich_help_panel is None and not command.hidden
+    ]
+    assert missing == []
+
+
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
@@ -55,7 +65,7 @@ def test_wrong_use_is_one_line_that_names_the_help(
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith(f"lumos: {complaint}")
     assert done.err.count("\n") == 1
-    assert done.err.endswith(" --help\n")
+    assert re.search(r" See: lumos [a-z ]*--help(\. Example: lumos .+)?$", done.err)
 
 
 @pytest.mark.usefixtures("workplace")

@@ -83,6 +83,7 @@ def test_a_schedule_is_added_listed_paused_and_removed(lumos: Any, store: Lumos)
     assert "is due at" in lumos("schedule", "resume", "nightly").out
     assert lumos("schedule", "run", "nightly").out.startswith("Job 1 is queued.")
     assert store.jobs.show(1).requested_by
+    assert "jobs of Lumos 1" in lumos("db", "status").words
     assert lumos("schedule", "remove", "nightly").out == "Removed schedule nightly.\n"
     assert lumos("schedule", "list").out.startswith("No schedules.")
 

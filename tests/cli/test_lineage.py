@@ -67,7 +67,8 @@ def test_tables_that_are_not_found_are_reported_with_the_nearest_name(
     assert "models.broken assumed broken" in done.words
     assert (
         "1 of 2 tables that the files read was not found: raw.orderz (nearest: raw.orders). "
-        "Scan them with: lumos ingest PATH" in done.words
+        "Scan them with: lumos ingest PATH, or map them to datasets under sql_names in lumos.yaml"
+        in done.words
     )
     tables = " cross join ".join(f"source_{number}" for number in range(8))
     (models / "broken.sql").write_text(f"select source_1.id from {tables}")

@@ -53,8 +53,8 @@ def test_one_signal_that_is_sent_twice_counts_once(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("datasets", "changes", "line"),
     [
-        (6, 0, "lumos: 1 source scanned: 6 datasets, 0 changes."),
-        (1, 1, "lumos: 1 source scanned: 1 dataset, 1 change."),
+        (6, 0, "1 source scanned: 6 datasets, 0 changes."),
+        (1, 1, "1 source scanned: 1 dataset, 1 change."),
     ],
 )
 def test_a_single_scan_says_what_was_scanned(

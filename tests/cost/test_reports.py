@@ -222,6 +222,7 @@ def test_a_price_hint_names_only_sources_that_are_there(workplace: Path) -> None
     )
     empty = Lumos(workplace / "lumos.yaml", environment={})
     Store.open(empty.database, create=True)
+    empty.lineage.add("lumos://sql/a", "lumos://spark/b", allow_dangling=True)
     with pytest.raises(NoPrices) as told:
         empty.cost.top()
     assert told.value.providers == ("local", "postgres")

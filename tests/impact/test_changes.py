@@ -92,6 +92,7 @@ def test_a_change_is_read(text: str, column: str, after: str) -> None:
         ),
         ("User_Id: STRUCT<a", "Invalid type"),
         ("User_Id STRING INT64", "Invalid change 'User_Id STRING INT64'. Use --change"),
+        ("User_Id=INT64", "Invalid change 'User_Id=INT64'. Use --change 'User_Id: INT64'."),
         ("User_Id:", "Give the new type after the colon"),
         ("User_Id: -> INT64", "Give the new type after the colon"),
         ("User_Id: STRING -> INT64 -> INT32", "Give the new type after the colon"),

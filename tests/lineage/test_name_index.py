@@ -115,6 +115,17 @@ def test_the_nearest_known_dataset_is_named_in_the_same_number_of_parts(name, ne
     assert NAMES.nearest(TableName(parts=tuple(name.split(".")))) == nearest
 
 
+def test_the_only_dataset_in_a_folder_of_that_name_is_the_nearest():
+    urns = (
+        "lumos://file/data/visits/p.parquet",
+        "lumos://file/data/raw/a",
+        "lumos://file/data/raw/b",
+    )
+    names = NameIndex(tuple(map(listing, urns)), ())
+    assert names.nearest(TableName(parts=("mart", "visits"))) == "visits/p.parquet"
+    assert names.nearest(TableName(parts=("raw",))) is None
+
+
 def test_a_dataset_of_the_same_name_on_another_platform_is_named_by_its_urn():
     table = TableName(parts=("raw", "delta"), platform="snowflake")
     assert NAMES.nearest(table) == "lumos://s3/lake/raw/delta.csv.gz"

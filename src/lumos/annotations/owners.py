@@ -47,7 +47,7 @@ class UnknownOwner(MisuseError):
         self.name = name
         super().__init__(
             f"No owner named '{name}'.{did_you_mean(name, known)} "
-            f"Add one (--group for a group) with: lumos owner add {quote(name)}"
+            f"Add one (--group or --user) with: lumos owner add {quote(name)}"
         )
 
 
@@ -63,21 +63,29 @@ class Owners:
         self,
         name: str,
         *,
-        group: bool = False,
+        group: bool | None = None,
         email: str | None = None,
         display_name: str | None = None,
         title: str | None = None,
         description: str | None = None,
         members: Sequence[str] = (),
     ) -> OwnerAddReport:
-        """Add or update a user or a group; `members` are added to the existing ones."""
+        """Add or update a user or a group; `members` are added to the existing ones.
+
+        Without `group`, an owner keeps its kind, and that of a new one is decided by the
+        configuration.
+        """
         name = name.strip()
         if not name:
             raise MisuseError("An owner needs a name.")
+        users, groups = self._items.all(User), self._items.all(Group)
+        if group is None:
+            group = name not in users and (
+                name in groups or self._writer.owner_rules.kind(name) == "group"
+            )
         if members and not group:
             raise MisuseError("Only groups have members. Add --group to create a group.")
         kind: Literal["user", "group"] = "group" if group else "user"
-        users, groups = self._items.all(User), self._items.all(Group)
         if name in (users if group else groups):
             other = "user" if group else "group"
             raise MisuseError(f"'{name}' is already a {other}. Choose another name.")

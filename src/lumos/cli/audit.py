@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lumos.cli.options import CommonOptions, argument, limit_option, with_options
+from lumos.cli.options import CommonOptions, argument, earlier_options, limit_option, with_options
 from lumos.cli.screen import Table, stdout
 from lumos.cli.text import Names, print_line, print_problem
 from lumos.rendering.text import format_time, plural
@@ -64,7 +64,10 @@ def verify(
         raise typer.Exit(1)
 
 
-@app.command(epilog="Example: lumos audit export audit.jsonl")
+@app.command(
+    epilog="Example: lumos audit export audit.jsonl",
+    cls=earlier_options(first=("--output", "-o")),
+)
 @with_options
 def export(
     options: CommonOptions,

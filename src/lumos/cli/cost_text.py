@@ -364,6 +364,9 @@ def _print_explain(report: CostExplainReport) -> None:
     print_subject(console, report.name, report.dataset)
     console.print(period_and_method(report))
     console.print()
+    if not report.paths and not report.total_cost:
+        console.print(NO_USAGE)
+        return
     amounts = money.column([*(path.cost for path in report.paths), report.rest], -1)
     total = money(report.total_cost)
     width = max(len(total), *map(len, amounts))

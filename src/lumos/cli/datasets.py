@@ -29,6 +29,7 @@ from lumos.cli.scan_text import (
 )
 from lumos.cli.screen import Table, stdout
 from lumos.cli.text import Names, escape_line
+from lumos.errors import question
 from lumos.rendering.text import few, format_number, format_size, format_time, plural
 
 if TYPE_CHECKING:
@@ -158,7 +159,9 @@ def _print_list(report: "ListReport", names: Names, *, show_all: bool, is_filter
             if is_filtered
             else "Scan some with: lumos ingest PATH"
         )
-        stdout().print(f"No dataset {'matches' if is_filtered else 'is recorded yet'}. {advice}")
+        similar = f"{question(report.similar)} " if report.similar else ""
+        what = "matches" if is_filtered else "is recorded yet"
+        stdout().print(f"No dataset {what}. {similar}{advice}")
         _print_lineage_only_count(report)
         return
     names.look_up(each.urn for each in report.datasets)

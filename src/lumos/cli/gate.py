@@ -109,7 +109,7 @@ def gate(
     if context.invoked_subcommand is not None:
         return
     if base is None:
-        raise typer.BadParameter("Missing option '--base'. Try: lumos gate --base main", context)
+        raise typer.BadParameter("Missing option '--base'", context)
     if dry_run and (json or not comment):
         raise typer.BadParameter("--dry-run needs --comment, and prints no JSON", context)
     from lumos.gate.outputs import RENDERERS

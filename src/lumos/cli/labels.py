@@ -81,7 +81,7 @@ def _create_group(noun: str, metavar: str, example: str, help: str) -> typer.Typ
 
 
 app = typer.Typer()
-app.add_typer(_create_group("tag", "TAG", "pii", "Tags on datasets and fields."), name="tag")
+app.add_typer(_create_group("tag", "TAG", "pii", "Manage tags of datasets and fields."), name="tag")
 app.add_typer(
     _create_group(
         "compliance", "LABEL", "GDPR", "Manage compliance labels of datasets and fields."

@@ -230,10 +230,12 @@ def _print_report(report: "LineageIngestReport", names: Names) -> None:
             for each in missing
         )
         suffix = f" and {more:,} more; --json lists all" if more else ""
+        has_nearest = any(each.nearest for each in report.not_found)
+        mapping = ", or map them to datasets under sql_names in lumos.yaml" if has_nearest else ""
         console.print(
             f"{len(report.not_found):,} of {plural(coverage.tables, 'table')} that the files read "
             f"{'was' if len(report.not_found) == 1 else 'were'} not found: {examples}{suffix}. "
-            "Scan them with: lumos ingest PATH"
+            f"Scan them with: lumos ingest PATH{mapping}"
         )
     jobs = f", {plural(report.runs, 'run')} of {plural(report.jobs, 'job')}" if report.jobs else ""
     annotated = f", {plural(report.described, 'dataset')} annotated" if report.described else ""

@@ -66,20 +66,45 @@ from lumos.cli.options import SERVER_VARIABLE, stop_printing
 from lumos.cli.switches import SwitchedGroup
 from lumos.cli.text import DEBUG, QUIET, VERBOSE, escape
 from lumos.config.secret import mask_arguments
-from lumos.errors import FAILED, LumosError, MisuseError, did_you_mean
+from lumos.errors import FAILED, LumosError, MisuseError, did_you_mean, nearest
 from lumos.version import __version__
 
 _GLOBAL_OPTIONS: Final = frozenset({"--quiet", "-q", "--verbose", "-v", "--debug"})
 _WRONG_CHOICE: Final = re.compile(r"'(?P<given>[^']*)' is not one of (?P<known>'.+')")
 _QUOTED: Final = re.compile(r"'([^']*)'")
+_EXTRA_ARGUMENTS: Final = re.compile(r"Got unexpected extra argument\(s\) \((.*)\)", re.DOTALL)
+_EXAMPLE: Final = re.compile(r"^(?:Example: )?(lumos .*)", re.MULTILINE)
 # Commands about the machine that they run on.
 _LOCAL_COMMANDS: Final = frozenset(
     {"discover", "doctor", "ingest", "init", "serve", "site", "watch"}
 )
 
 
+# The sections of lumos --help.
+_SECTIONS: Final = {
+    "Find data": "ingest discover overview list show search explain profile reconcile hint",
+    "Changes and their impact": "changes history impact schema version gate watch notify release",
+    "Lineage, usage and cost": "lineage usage cost",
+    "Annotations": "owner tag compliance doc property term enrich",
+    "Snapshots and catalogs": "export validate import diff migrate sync",
+    "Server and jobs": "serve site run worker job schedule token audit",
+    "Set-up": "init config doctor db",
+}
+
+
 class _Commands(SwitchedGroup):
-    """All commands; wrong arguments are reported like every other error."""
+    """All commands by section; wrong arguments are reported like every other error."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        commands: dict[str, Any] = dict(self.commands)
+        for section, names in _SECTIONS.items():
+            for name in names.split():
+                commands[name].rich_help_panel = section
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        names = " ".join(_SECTIONS.values()).split()
+        return list(dict.fromkeys([*names, *super().list_commands(ctx)]))
 
     def make_context(self, *args: Any, **options: Any) -> Any:
         with _report_misuse():
@@ -101,13 +126,46 @@ def _report_misuse() -> Iterator[None]:
             raise
         context = getattr(problem, "ctx", None)
         command = "lumos" if context is None else context.command_path
+        example = ""
+        if context is not None:
+            sentence, example = _explain(problem, sentence, context)
         if (choice := _WRONG_CHOICE.search(sentence)) is not None:
             question = did_you_mean(choice["given"], _QUOTED.findall(choice["known"]))
             sentence = f"{sentence.rstrip('.')}.{question}"
         end = "" if sentence.endswith((".", "?")) else "."
         raise MisuseError(
-            f"{sentence[0].upper()}{sentence[1:]}{end} See: {command} --help"
+            f"{sentence[0].upper()}{sentence[1:]}{end} See: {command} --help{example}"
         ) from problem
+
+
+def _explain(problem: typer.TyperException, sentence: str, context: Any) -> tuple[str, str]:
+    """The sentence with similar options or the commands of a group, and an example if it helps."""
+    command = context.command
+    if hasattr(problem, "possibilities"):
+        option: str = problem.option_name
+        # Compared without dashes, because these make short options look similar.
+        known = [
+            name[2:]
+            for each in command.params
+            if not getattr(each, "hidden", False)
+            for name in each.opts
+            if name.startswith("--")
+        ]
+        similar = nearest(option.lstrip("-"), known)
+        if similar:
+            return f"No such option: {option}. Did you mean '--{similar[0]}'?", ""
+        sentence = f"No such option: {option}."
+    elif sentence.startswith("No such command"):
+        if context.parent is None or "Did you mean" in sentence:
+            return sentence, ""
+        names = [name for name, each in command.commands.items() if not each.hidden]
+        return f"{sentence} Commands: {', '.join(names)}.", ""
+    elif extra := _EXTRA_ARGUMENTS.fullmatch(sentence):
+        sentence = f"Unexpected argument '{extra[1]}'."
+    elif not sentence.startswith("Missing"):
+        return sentence, ""
+    example = _EXAMPLE.search(command.epilog or "")
+    return sentence, f". Example: {example[1]}" if example else ""
 
 
 app = typer.Typer(

@@ -348,7 +348,7 @@ def add_command(
     *aliases: str,
     **options: Any,
 ) -> "Callable[[Callable[..., None]], Callable[..., None]]":
-    """Add a command with its name, and with earlier names that help does not show."""
+    """Add a command with its name, and with other names that help does not show."""
 
     def add(function: "Callable[..., None]") -> "Callable[..., None]":
         app.command(name, **options)(function)

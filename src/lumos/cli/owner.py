@@ -45,7 +45,15 @@ _Type = Annotated[
 def add(
     options: CommonOptions,
     name: Owner,
-    group: Annotated[bool, typer.Option("--group", help="Add a group instead of a user.")] = False,
+    group: Annotated[
+        bool | None,
+        typer.Option(
+            "--group/--user",
+            help="A group or a user. Default: by 'owners' in lumos.yaml; without it, names such "
+            "as sales-team are groups.",
+            show_default=False,
+        ),
+    ] = None,
     email: Annotated[str | None, typer.Option(help="E-mail address.")] = None,
     member: Annotated[
         list[str] | None, typer.Option(metavar="OWNER", help="A member of the group. Repeatable.")

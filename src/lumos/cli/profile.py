@@ -83,7 +83,7 @@ def _print_report(report: "ProfileReport", names: Names) -> None:
     )
     if report.withheld:
         withheld = ", ".join(report.withheld)
-        console.print(f"Values of columns labelled as private are not kept: {withheld}.")
+        console.print(f"Values of private columns are not kept: {withheld}.")
 
 
 def format_sample(profile: dict[str, Any]) -> str:

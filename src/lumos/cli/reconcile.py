@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from lumos.cli.options import CommonOptions, argument, with_options, write
+from lumos.cli.options import (
+    CommonOptions,
+    argument,
+    earlier_options,
+    output_option,
+    with_options,
+    write,
+)
 from lumos.cli.screen import Table, stdout
 from lumos.cli.text import print_remark
 from lumos.rendering.text import format_time, plural
@@ -22,7 +29,8 @@ app = typer.Typer()
 
 @app.command(
     epilog="Examples:\n\nlumos reconcile hive\n\nlumos reconcile hive --fix-plan > repair.sql\n\n"
-    "lumos reconcile glue --html reconcile.html"
+    "lumos reconcile glue -o reconcile.html",
+    cls=earlier_options(html="--output"),
 )
 @with_options
 def reconcile(
@@ -37,9 +45,7 @@ def reconcile(
             "--fix-plan", help="Print the statements that would repair it. None is executed."
         ),
     ] = False,
-    html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also write an HTML page.")
-    ] = None,
+    output: Annotated[Path | None, output_option("Also write an HTML page.")] = None,
 ) -> None:
     """Compare a metastore with the data in storage, from their last scans.
 
@@ -47,10 +53,10 @@ def reconcile(
     partitions that are missing or not registered, stale statistics and shared locations.
     """
     report = options.lumos.reconciliation.compare(source, fix_plan=fix_plan)
-    if html is not None:
+    if output is not None:
         from lumos.reconcile.page import render_page
 
-        write(render_page(report), html)
+        write(render_page(report), output)
     if fix_plan:
         options.print(report, _print_plan)
     else:

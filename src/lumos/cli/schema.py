@@ -3,6 +3,7 @@
 import os
 from functools import partial
 from pathlib import Path
+from shlex import join
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -158,6 +159,11 @@ def predict(
     """Show what would break if a dataset got a proposed schema."""
     check_strict(strict=strict, exit_code=exit_code)
     if not Path(proposed).exists():
+        if Path(dataset).exists():
+            raise MisuseError(
+                f"'{dataset}' is a file. The dataset comes first: "
+                f"lumos schema predict {join([proposed, dataset])}"
+            )
         raise MisuseError(
             f"{proposed}: there is no such file. Write the schemas of today as a start: "
             "lumos schema export FOLDER"

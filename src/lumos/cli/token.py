@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from lumos.cli.options import CommonOptions, argument, with_options
+from lumos.cli.options import CommonOptions, add_command, argument, with_options
 from lumos.cli.screen import Table, stdout
 from lumos.cli.text import print_line, print_remark
 from lumos.rendering.text import format_time
@@ -15,8 +15,11 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Manage API tokens of the server.", no_args_is_help=True)
 
 
-@app.command(
-    epilog="Examples:\n\nlumos token create ci --role write\n\nlumos token create bi --expires 30d"
+@add_command(
+    app,
+    "create",
+    "add",
+    epilog="Examples:\n\nlumos token create ci --role write\n\nlumos token create bi --expires 30d",
 )
 @with_options
 def create(
@@ -42,7 +45,7 @@ def list_(options: CommonOptions) -> None:
     options.print(options.lumos.tokens.list(), _print_tokens)
 
 
-@app.command(epilog="Example: lumos token revoke ci")
+@add_command(app, "revoke", "remove", epilog="Example: lumos token revoke ci")
 @with_options
 def revoke(
     options: CommonOptions,

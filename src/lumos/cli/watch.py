@@ -99,13 +99,13 @@ def watch(
     except SparkLost:
         if once or signals.received:
             raise
-        print_line("lumos: The Spark JVM exited; watching starts again.", err=True)
+        print_line("The Spark JVM exited; watching starts again.", err=True)
         if signals.stop_after(_RESTART_DELAY):
             return
         _restart_process()
     if once and not is_quiet():
         print_line(
-            f"lumos: {plural(report.scans, 'source')} scanned: "
+            f"{plural(report.scans, 'source')} scanned: "
             f"{plural(report.datasets, 'dataset')}, {plural(report.changes, 'change')}.",
             err=True,
         )

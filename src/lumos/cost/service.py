@@ -294,14 +294,15 @@ class Costs:
 
     def _providers_and_engines(self, ledger: CostLedger) -> tuple[list[str], list[str]]:
         """The providers of stored and configured data, and the engines of known jobs."""
-        counts = Counter(
-            (bool(ledger.graph.is_job[node]), platform)
+        jobs = Counter(
+            platform
             for node, urn in enumerate(ledger.graph.urns)
+            if ledger.graph.is_job[node]
             for platform in self._labels.of("platform", urn)
         )
-        platforms = [name for (is_job, name), _ in counts.most_common() if not is_job]
-        platforms += [each.type for each in self._settings.sources]
-        engines = [engine_of(name) for (is_job, name), _ in counts.most_common() if is_job]
+        # Tables that are known from lineage only are not stored anywhere.
+        platforms = [*self._store.data_platforms(), *(each.type for each in self._settings.sources)]
+        engines = [engine_of(name) for name, _ in jobs.most_common()]
         return list(dict.fromkeys(map(provider_of, platforms))), list(dict.fromkeys(engines))
 
     def _method(self, requested: str | None) -> AttributionMethod:

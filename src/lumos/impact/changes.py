@@ -230,7 +230,9 @@ class _ChangeParser:
         """Split `path: before -> after`; names may contain colons, so the longest path is used."""
         separators = list(_outside_quotes(text, ":"))
         if not separators:
-            raise MisuseError(f"Invalid change '{text}'. Use --change 'user_id: STRING -> INT64'.")
+            column, _, type = text.partition("=")
+            right = f"{column.strip()}: {type.strip()}" if type else "user_id: STRING -> INT64"
+            raise MisuseError(f"Invalid change '{text}'. Use --change '{right}'.")
         colon = next(
             (position for position in reversed(separators) if self._find_path(text[:position])),
             separators[0],

@@ -178,7 +178,8 @@ class NameIndex:
     def nearest(self, table: TableName, *, created: Collection[str] = ()) -> str | None:
         """The most similar name of a dataset in the store, or of a table among the `created` URNs.
 
-        It has as many parts as the given name. If both names are equal, the URN is returned.
+        It has as many parts as the given name. If both names are equal, the URN is returned. If no
+        name is similar, the end of the path of the only dataset in a folder with that name.
         """
         given = ".".join(table.parts).lower()
         last = table.parts[-1].lower()
@@ -194,9 +195,20 @@ class NameIndex:
                 similarity = SequenceMatcher(None, given, similar.lower()).ratio()
                 best = max(best or (0, 0, "", ""), (similarity, each.certainty, similar, each.urn))
         if best is None:
-            return None
+            in_folder = self._dataset_paths_by_folder.get(last, ())
+            return "/".join(in_folder[0][-2:]) if len(in_folder) == 1 else None
         _, _, similar, urn = best
         return urn if similar.lower() == given else similar
+
+    @cached_property
+    def _dataset_paths_by_folder(self) -> Mapping[str, list[tuple[str, ...]]]:
+        """The paths of datasets by their last folder, whose name a file in it may not have."""
+        paths: defaultdict[str, list[tuple[str, ...]]] = defaultdict(list)
+        for urn in self._dataset_urns:
+            path = tuple(filter(None, Urn.parse(urn).path))
+            if len(path) > 1:
+                paths[path[-2].lower()].append(path)
+        return paths
 
     @cached_property
     def _names_by_end(self) -> Mapping[str, list[str]]:

@@ -102,6 +102,7 @@ class Reconciliation:
             for scan in store.scans()
             if scan.source.partition("@")[0].partition(":")[0] in METASTORES
         }
+        configured = {each.type for each in self._settings.sources}
         if source is None:
             if len(scans) == 1:
                 return next(iter(scans.values()))
@@ -110,24 +111,27 @@ class Reconciliation:
                     f"Several metastores were scanned: {', '.join(sorted(scans))}. Name one: "
                     f"lumos reconcile {min(scans)}"
                 )
+            add = "" if configured & {*METASTORES} else "Add one to 'sources' of lumos.yaml, then "
+            raise MisuseError(
+                f"No metastore ({', '.join(METASTORES)}) has been scanned with this store. "
+                f"{add}{'run' if add else 'Run'}: lumos ingest"
+            )
         names = {
             section.name: f"{section.type}@{section.instance}" if section.instance else section.type
             for section in self._settings.sources
             if section.type in METASTORES and section.name
         }
-        identity = names.get(source or "", source or "")
+        identity = names.get(source, source)
         if identity in scans:
             return scans[identity]
-        configured = {each.type for each in self._settings.sources}
-        if identity in names.values() or identity in METASTORES or source is None:
-            what = f"The source '{source}' has" if source else "No metastore has"
+        if identity in names.values() or identity in METASTORES:
             step = (
                 "Run: lumos ingest"
-                if source is None or identity in names.values() or identity in configured
+                if identity in names.values() or identity in configured
                 else "Add it to 'sources' of lumos.yaml, then run: lumos ingest"
             )
-            raise MisuseError(f"{what} not been scanned with this store. {step}")
-        raise UnknownName("metastore", source or "", sorted({*scans, *names}), listed="Scanned")
+            raise MisuseError(f"The source '{source}' has not been scanned with this store. {step}")
+        raise UnknownName("metastore", source, sorted({*scans, *names}), listed="Scanned")
 
 
 class _Comparison:
