@@ -5,6 +5,7 @@ from typing import Any
 from lumos.catalogs import former_names
 from lumos.catalogs.interface import (
     AspectStorage,
+    CatalogChange,
     CatalogItem,
     Connects,
     DeletesEntries,
@@ -17,6 +18,7 @@ from lumos.catalogs.interface import (
     NewNames,
     Platform,
     ReadsEntries,
+    ReadsHistory,
     ReadsMany,
     RenamesRaw,
     ReplacesEntries,
@@ -32,6 +34,7 @@ from lumos.catalogs.three_way_merge import Conflict, MergedEntry, merge
 
 __all__ = [
     "AspectStorage",
+    "CatalogChange",
     "CatalogItem",
     "Conflict",
     "Connects",
@@ -46,6 +49,7 @@ __all__ = [
     "NewNames",
     "Platform",
     "ReadsEntries",
+    "ReadsHistory",
     "ReadsMany",
     "RenamesRaw",
     "ReplacesEntries",

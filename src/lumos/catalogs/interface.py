@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from datetime import datetime
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, NamedTuple, Self, TypeAlias
 
@@ -166,6 +167,24 @@ class Searches(ABC):
         self, text: str, filters: Filters = NO_FILTERS, *, limit: int | None = None
     ) -> Iterator[Dataset]:
         """The datasets that contain every word, best first; all of them without a limit."""
+
+
+class CatalogChange(NamedTuple):
+    """A change of a dataset, or of its `column`, that a catalog recorded, in its own words."""
+
+    at: datetime
+    author: str
+    action: str
+    details: str
+    column: str | None = None
+
+
+class ReadsHistory(ABC):
+    """A catalog that records who changed a dataset."""
+
+    @abstractmethod
+    def history(self, urn: str) -> Iterator[CatalogChange]:
+        """The recorded changes of a dataset and its columns, newest first."""
 
 
 class ReplacesEntries(AcceptsFormerNames, ABC):

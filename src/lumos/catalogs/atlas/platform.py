@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, ClassVar, Final, NamedTuple
 
@@ -14,11 +15,14 @@ from lumos.catalogs.atlas.server import KIND, AtlasServer
 from lumos.catalogs.atlas.writer import BATCH_SIZE, AtlasWriter
 from lumos.catalogs.chunks import batched
 from lumos.catalogs.cleanup import CleansUp
+from lumos.catalogs.http import shorten
 from lumos.catalogs.interface import (
     NO_FILTERS,
     AspectStorage,
+    CatalogChange,
     FailedEntry,
     Filters,
+    ReadsHistory,
     WrittenEntry,
 )
 from lumos.catalogs.search import search_entries
@@ -38,7 +42,7 @@ class _Opened(NamedTuple):
     items: AtlasItems
 
 
-class Atlas(ServerCatalog, CleansUp):
+class Atlas(ServerCatalog, ReadsHistory, CleansUp):
     """An Apache Atlas server; the first call connects."""
 
     kind: ClassVar[str] = KIND
@@ -98,6 +102,23 @@ class Atlas(ServerCatalog, CleansUp):
         found = opened.reader.with_attributes(**attributes)
         entries = (opened.reader.entry(urn, entity) for urn, entity in found)
         return search_entries(entries, text, filters, limit=limit)
+
+    def history(self, urn: str) -> Iterator[CatalogChange]:
+        opened = self._opened
+        entities = opened.reader.versions([urn]).get(urn) or opened.reader.hadoop([urn]).values()
+        changes = [
+            CatalogChange(
+                at=datetime.fromtimestamp(each["timestamp"] / 1000, UTC),
+                author=each.get("user") or "",
+                action=each.get("action") or "",
+                details=shorten(each.get("details") or ""),
+                column=column,
+            )
+            for entity in entities
+            for column, part in ((None, entity), *entity.columns.items())
+            for each in opened.server.audit(part.guid)
+        ]
+        return iter(sorted(changes, key=lambda each: each.at, reverse=True))
 
     def put_many(
         self,
