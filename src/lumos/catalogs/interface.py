@@ -420,6 +420,18 @@ class RenamesRaw(ABC):
         """The raw record of an entity or dataset with the new names."""
 
 
+class NormalizesRaw(ABC):
+    """A catalog that stores the same raw records in several forms, as in files and on servers."""
+
+    @classmethod
+    @abstractmethod
+    def normalize_raw(cls, value: Any) -> Any:
+        """An entry or item with its raw record in the form of a server, or None.
+
+        None stands for an entity that every server has.
+        """
+
+
 class WritesInBatches(ABC):
     """A catalog with atomic batches."""
 
