@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from lumos.catalogs.adapter import ServerCatalog
 from lumos.catalogs.atlas import types
-from lumos.catalogs.atlas.entries import NATIVE, AtlasEntity
+from lumos.catalogs.atlas.entries import NATIVE
 from lumos.catalogs.atlas.items import AtlasItems, AtlasTerms
 from lumos.catalogs.atlas.reader import AtlasReader
 from lumos.catalogs.atlas.server import KIND, AtlasServer
@@ -50,19 +50,10 @@ class Atlas(ServerCatalog, ReadsHistory, CleansUp):
     batch_size: ClassVar[int] = BATCH_SIZE
     settings_type: ClassVar[Any] = AtlasPlatform
 
-    def __init__(self, settings: Any) -> None:
-        super().__init__(settings)
-        # The entities that were read last, because usually they are written next.
-        self._read: dict[str, AtlasEntity | None] = {}
-
     def check(self) -> str:
         server = self._opened.server
         version = server.version()
         return f"Atlas {version} at {self._settings.address}, as {server.user() or 'anonymous'}"
-
-    def close(self) -> None:
-        super().close()
-        self._read = {}
 
     def get_many(self, urns: Sequence[str]) -> dict[str, CatalogEntry]:
         reader = self._opened.reader
