@@ -14,6 +14,7 @@ from typing import Any
 
 import lumos
 from benchmarks import (
+    catalog_servers,
     changes,
     cost,
     cost_store,
@@ -49,6 +50,7 @@ from benchmarks import (
 )
 
 MEASUREMENTS: dict[str, Callable[[], dict[str, Any]]] = {
+    "catalog_servers": catalog_servers.measure,
     "changes": changes.measure,
     "cost": cost.measure,
     "cost_store": cost_store.measure,

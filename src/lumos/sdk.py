@@ -16,7 +16,9 @@ from lumos.config.check import ConfigReport, report
 from lumos.config.settings import Notifications, StorageSettings
 from lumos.config.starter import InitReport
 from lumos.datasets.reports import ListReport, OverviewReport, SearchReport, ShowReport
+from lumos.datasets.service import Datasets
 from lumos.discovery.reports import DiscoverReport, ExplainReport, IngestReport
+from lumos.errors import MisuseError
 from lumos.features import Features
 from lumos.model.change import EventType
 from lumos.notifications.handlers import ChangeHandler
@@ -25,6 +27,7 @@ from lumos.schemas.changes import ChangesReport, EventReport, ForgetReport, Late
 from lumos.store.administration import StoreReport, UpgradeReport, describe_store, upgrade_store
 
 if TYPE_CHECKING:
+    from lumos.catalogs.reports import CatalogHistoryReport
     from lumos.catalogs.status import CatalogStatusReport
     from lumos.discovery.watch_status import WatchStatusReport
     from lumos.discovery.watcher import WatchReport
@@ -248,6 +251,15 @@ class Lumos(Features):
     def show(self, urn: str, *, catalog: str | None = None) -> ShowReport:
         """Everything that is known about a dataset, or what a catalog such as datahub holds."""
         return self.datasets_in(catalog).show(urn)
+
+    def catalog_history(
+        self, urn: str, *, catalog: str, limit: int | None = None
+    ) -> "CatalogHistoryReport":
+        """The changes of a dataset that a catalog such as atlas recorded, newest first."""
+        found = self.datasets_in(catalog)
+        if isinstance(found, Datasets):
+            raise MisuseError("'local' is the store itself. Its changes: lumos changes DATASET")
+        return found.history(urn, limit=limit)
 
     def history(self, urn: str, *, as_of: str | None = None) -> "HistoryReport":
         """Every schema version of a dataset, newest first; the same as `schema.history`."""

@@ -5,6 +5,7 @@ from typing import Any
 from lumos.catalogs import former_names
 from lumos.catalogs.interface import (
     AspectStorage,
+    CatalogChange,
     CatalogItem,
     Connects,
     DeletesEntries,
@@ -15,8 +16,10 @@ from lumos.catalogs.interface import (
     HasAddress,
     MergesWrites,
     NewNames,
+    NormalizesRaw,
     Platform,
     ReadsEntries,
+    ReadsHistory,
     ReadsMany,
     RenamesRaw,
     ReplacesEntries,
@@ -32,6 +35,7 @@ from lumos.catalogs.three_way_merge import Conflict, MergedEntry, merge
 
 __all__ = [
     "AspectStorage",
+    "CatalogChange",
     "CatalogItem",
     "Conflict",
     "Connects",
@@ -44,8 +48,10 @@ __all__ = [
     "MergedEntry",
     "MergesWrites",
     "NewNames",
+    "NormalizesRaw",
     "Platform",
     "ReadsEntries",
+    "ReadsHistory",
     "ReadsMany",
     "RenamesRaw",
     "ReplacesEntries",

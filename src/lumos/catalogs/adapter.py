@@ -40,7 +40,7 @@ class CompleteCatalog(
         return search_entries(self.export(), text, filters, limit=limit)
 
 
-class WritesInGroups(CompleteCatalog, interface.ReadsMany):
+class WritesInGroups(CompleteCatalog, interface.WritesMany):
     """A complete catalog that writes many datasets or items at once."""
 
     @abstractmethod
@@ -63,7 +63,7 @@ class WritesInGroups(CompleteCatalog, interface.ReadsMany):
             raise refused.problem
 
 
-class ServerCatalog(WritesInGroups, interface.WritesMany, interface.Connects):
+class ServerCatalog(WritesInGroups, interface.Connects):
     """A catalog behind a network; the first call connects.
 
     `settings_type` is its section of `platform_config`; `package` is the module that it needs, and
@@ -86,6 +86,8 @@ class ServerCatalog(WritesInGroups, interface.WritesMany, interface.Connects):
                 f"{self.kind}:https://catalog.example.com."
             )
         self._settings = settings
+        # What was read last by URN, or None if it does not exist: usually it is written next.
+        self._read: dict[str, Any] = {}
 
     @classmethod
     def at(cls, address: str, configured: Any = None) -> Self:
@@ -97,6 +99,7 @@ class ServerCatalog(WritesInGroups, interface.WritesMany, interface.Connects):
         return f"{self.kind}:{self._settings.address}"
 
     def close(self) -> None:
+        self._read = {}
         if (opened := self.__dict__.pop("_opened", None)) is not None:
             opened.server.close()
 

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from datetime import datetime
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, NamedTuple, Self, TypeAlias
 
@@ -166,6 +167,24 @@ class Searches(ABC):
         self, text: str, filters: Filters = NO_FILTERS, *, limit: int | None = None
     ) -> Iterator[Dataset]:
         """The datasets that contain every word, best first; all of them without a limit."""
+
+
+class CatalogChange(NamedTuple):
+    """A change of a dataset, or of its `column`, that a catalog recorded, in its own words."""
+
+    at: datetime
+    author: str
+    action: str
+    details: str
+    column: str | None = None
+
+
+class ReadsHistory(ABC):
+    """A catalog that records who changed a dataset."""
+
+    @abstractmethod
+    def history(self, urn: str) -> Iterator[CatalogChange]:
+        """The recorded changes of a dataset and its columns, newest first."""
 
 
 class ReplacesEntries(AcceptsFormerNames, ABC):
@@ -399,6 +418,18 @@ class RenamesRaw(ABC):
     @abstractmethod
     def rename_raw(cls, raw: Any, names: NewNames) -> Any:
         """The raw record of an entity or dataset with the new names."""
+
+
+class NormalizesRaw(ABC):
+    """A catalog that stores the same raw records in several forms, as in files and on servers."""
+
+    @classmethod
+    @abstractmethod
+    def normalize_raw(cls, value: Any) -> Any:
+        """An entry or item with its raw record in the form of a server, or None.
+
+        None stands for an entity that every server has.
+        """
 
 
 class WritesInBatches(ABC):

@@ -2,9 +2,18 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any, Final
 
-from lumos.catalogs.interface import Connects, Filters, Platform, ReadsEntries, Searches
+from lumos.catalogs.interface import (
+    Connects,
+    Filters,
+    Platform,
+    ReadsEntries,
+    ReadsHistory,
+    Searches,
+)
+from lumos.catalogs.reports import CatalogChangeReport, CatalogHistoryReport
 from lumos.config.secret import mask_arguments
 from lumos.datasets.reports import SearchReport, SearchResult, ShowReport
 from lumos.errors import MisuseError, did_you_mean
@@ -54,6 +63,17 @@ class CatalogReader:
         with self._connect(ReadsEntries, "read"):
             entry = self._find(name)
         return ShowReport.of(entry.dataset, state="missing" if entry.deleted else "live")
+
+    def history(self, name: str, *, limit: int | None = None) -> CatalogHistoryReport:
+        """The changes of a dataset that the catalog recorded, newest first."""
+        with self._connect(ReadsHistory, "asked for changes: it keeps no record that Lumos reads"):
+            urn = self._find(name).urn
+            changes = islice(self._platform.history(urn), limit)
+            return CatalogHistoryReport(
+                catalog=self._platform.name,
+                urn=urn,
+                changes=tuple(CatalogChangeReport(**each._asdict()) for each in changes),
+            )
 
     def _find(self, name: str) -> CatalogEntry:
         if name.startswith(SCHEME):

@@ -24,6 +24,25 @@ class PublishConflict(Report, frozen=True, kw_only=True):
     ours: str
 
 
+class CatalogChangeReport(Report, frozen=True, kw_only=True):
+    """A change of a dataset that a catalog recorded; `column` if a column was changed."""
+
+    at: datetime
+    author: str
+    action: str
+    details: str
+    column: str | None
+
+
+class CatalogHistoryReport(Report, frozen=True, kw_only=True):
+    """The changes of a dataset that a catalog recorded, newest first."""
+
+    format_version: str = FORMAT_VERSION
+    catalog: str
+    urn: str
+    changes: tuple[CatalogChangeReport, ...]
+
+
 class PublishReport(Report, frozen=True, kw_only=True):
     """The result of publishing to a catalog; `problem` says why changes are still pending.
 

@@ -3,6 +3,7 @@
 import base64
 import ssl
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cached_property
 from typing import Any, Final
 from urllib.parse import quote, urlencode
@@ -25,6 +26,7 @@ from lumos.http.client import (
     HttpError,
     InvalidRequest,
     NotConnected,
+    ResponseLost,
     ResponseTooLarge,
     TimeLimits,
 )
@@ -95,8 +97,12 @@ class RestClient:
         *,
         query: Mapping[str, Any] | None = None,
         content_type: str = _JSON,
+        what: str | None = None,
     ) -> Any:
-        """The JSON of the response, or None if it is empty or a GET finds nothing."""
+        """The JSON of the response, or None if it is empty or a GET finds nothing.
+
+        Errors call the request `what`.
+        """
         content = b"" if body is None else msgspec.json.encode(body)
         headers = {
             **self._authorization,
@@ -118,7 +124,7 @@ class RestClient:
                 return None
             if answer.status >= _ERROR:
                 retry_after = answer.headers.get("retry-after")
-                raise ErrorResponse(answer.status, _message(answer.body), retry_after)
+                raise ErrorResponse(answer.status, self._message(answer.body), retry_after)
             if answer.status >= _REDIRECTED:
                 address = shorten(answer.headers.get("location", "another page"))
                 raise UnexpectedServer(self.platform, f"it redirects to {address}")
@@ -127,9 +133,22 @@ class RestClient:
             try:
                 return msgspec.json.decode(answer.body)
             except (msgspec.DecodeError, UnicodeDecodeError):
+                if answer.body[:1] in (b"{", b"["):
+                    raise ResponseLost(url, "the response is incomplete") from None
                 raise UnexpectedServer(self.platform, "its response is not JSON") from None
 
-        return self.caller.call(f"{method} /{path}", attempt)
+        return self.caller.call(what or f"{method} /{path}", attempt)
+
+    def _message(self, content: bytes) -> str:
+        """The reason of a failure in a response, without the token."""
+        text = content.decode("utf-8", "replace")
+        with suppress(msgspec.DecodeError, UnicodeDecodeError):
+            body = msgspec.json.decode(content)
+            text = str(body)
+            if isinstance(body, dict):
+                text = str(next((body[key] for key in _MESSAGE_KEYS if body.get(key)), body))
+        secret = self._settings.secret()
+        return text if secret is None else text.replace(secret.reveal(), "***")
 
     @cached_property
     def _http(self) -> HttpClient:
@@ -182,13 +201,3 @@ def version_numbers(text: Any) -> tuple[int, ...]:
     """The numbers of a version, without a suffix: 1 and 9 in `1.9-SNAPSHOT`."""
     parts = str(text).partition("-")[0].split(".")
     return tuple(int(part) for part in parts if part.isdecimal())
-
-
-def _message(content: bytes) -> str:
-    try:
-        body = msgspec.json.decode(content)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return content.decode("utf-8", "replace")
-    if isinstance(body, dict):
-        return str(next((body[key] for key in _MESSAGE_KEYS if body.get(key)), body))
-    return str(body)

@@ -10,6 +10,7 @@ from lumos.cli.options import (
     BREAKING,
     CommonOptions,
     OptionalDatasets,
+    ReadFrom,
     earlier_options,
     limit_option,
     stop_printing,
@@ -17,11 +18,13 @@ from lumos.cli.options import (
 )
 from lumos.cli.schema import ExitCode
 from lumos.cli.schema_text import STYLES
-from lumos.cli.screen import join_columns, stdout
+from lumos.cli.screen import Table, join_columns, stdout
 from lumos.cli.text import Names, escape_line, print_line
-from lumos.rendering.text import plural
+from lumos.errors import MisuseError
+from lumos.rendering.text import format_time, plural
 
 if TYPE_CHECKING:
+    from lumos.catalogs.reports import CatalogHistoryReport
     from lumos.schemas.changes import ChangesTally, EventReport
 
 # The maximum number of lines on a terminal without --limit.
@@ -42,7 +45,8 @@ app = typer.Typer()
     epilog="Examples:\n\n"
     "lumos changes --since 7d --breaking\n\n"
     "lumos changes 'sales/*' --type SCHEMA_CHANGED --limit 20\n\n"
-    "lumos changes --since 2024-01-01 --until 2024-01-31 --json",
+    "lumos changes --since 2024-01-01 --until 2024-01-31 --json\n\n"
+    "lumos changes orders --platform atlas",
     cls=earlier_options(first=("--dataset",)),
 )
 @with_options
@@ -71,10 +75,20 @@ def changes(
         int | None, limit_option("Only the newest ones. Default: 100 on a terminal.")
     ] = None,
     exit_code: ExitCode = False,
+    platform: ReadFrom = None,
 ) -> None:
-    """List what changed in datasets, newest first."""
+    """List what changed in datasets, newest first.
+
+    With --platform, the changes of one dataset that a catalog recorded: when, by whom and what.
+    """
     from lumos.schemas.changes import ChangesTally
 
+    if platform is not None:
+        if dataset is None or since or until or breaking or type or exit_code:
+            raise MisuseError("--platform needs a DATASET, and of the other options only --limit.")
+        report = options.lumos.catalog_history(dataset, catalog=platform, limit=limit)
+        options.print(report, _print_history)
+        return
     screenful = (
         _TERMINAL_LIMIT if limit is None and not options.json and sys.stdout.isatty() else None
     )
@@ -150,6 +164,15 @@ def _print_events(tally: "ChangesTally", names: Names) -> None:
         print_line(f"{total} in {datasets}; {breaking}.")
     else:
         print_line("No changes. Scan for some with: lumos ingest")
+
+
+def _print_history(report: "CatalogHistoryReport") -> None:
+    table = Table(
+        "TIME (UTC)", "AUTHOR", "ACTION", "COLUMN", "WHAT", compact=True, empty="No changes."
+    )
+    for each in report.changes:
+        table.add(format_time(each.at), each.author, each.action, each.column or "", each.details)
+    stdout().print(table)
 
 
 def line_of(event: "EventReport", names: Names) -> str:

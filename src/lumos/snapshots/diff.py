@@ -37,6 +37,7 @@ def diff(
 ) -> SnapshotDiffReport:
     """Compare two sides, each a catalog or a snapshot; `mapping` lists renamed datasets."""
     from lumos.catalogs.migration.mapping import Mapping, write_mapped
+    from lumos.catalogs.raw_records import normalize_raw
 
     aspects_to_compare = _check_aspects(aspects)
     names = None if mapping is None else Mapping.read(mapping)
@@ -50,10 +51,24 @@ def diff(
                 write_mapped(snapshot, names, mapped, created=names.target_names)
             before = mapped
         progress("comparing")
+        # Two files or two servers have raw records in the same form.
+        kinds = {_kind_of(before), _kind_of(after)}
         findings = DiffSummaryBuilder()
-        for difference in compare(before, after, judge=judge_schemas, aspects=aspects_to_compare):
+        for difference in compare(
+            before,
+            after,
+            judge=judge_schemas,
+            aspects=aspects_to_compare,
+            normalize=partial(normalize_raw, kinds=kinds) if len(kinds) > 1 else None,
+        ):
             findings.add(difference)
         return findings.report(source, target, before)
+
+
+def _kind_of(file: Path) -> str:
+    """The kind of the catalog that a snapshot comes from."""
+    with open_snapshot(file) as snapshot:
+        return (snapshot.header.platform or "").partition(":")[0]
 
 
 def diff_on_spark(

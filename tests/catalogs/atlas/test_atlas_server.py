@@ -14,7 +14,7 @@ from lumos.model.dataset import Documentation, Governance, Lineage, UpstreamEdge
 from lumos.model.lineage import ColumnMapping
 from lumos.model.schema import Field, Schema
 from lumos.model.types import INT64
-from servers.atlas import atlas_server
+from servers.atlas import USER, atlas_server
 
 pytestmark = pytest.mark.slow
 
@@ -107,6 +107,12 @@ def test_a_table_of_hive_is_read_linked_and_continued(catalog: Atlas) -> None:
     changed = catalog.get(REPORT)
     assert changed is not None
     assert changed.raw == raw
+    changes = list(catalog.history(REPORT))
+    assert {each.author for each in changes} == {USER}
+    actions = [each.action for each in changes if each.column is None]
+    assert actions[-1] == "ENTITY_CREATE"
+    assert "BUSINESS_ATTRIBUTE_UPDATE" in actions
+    assert [each.action for each in changes if each.column == "id"][-1:] == ["ENTITY_CREATE"]
     tagged = msgspec.structs.replace(found, governance=Governance(tags=("pii",)))
     assert catalog.put(tagged).changed
     assert catalog.get(HIVE) == tagged

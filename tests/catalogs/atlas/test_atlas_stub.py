@@ -1,6 +1,8 @@
 """What people and other tools do in Atlas is kept; here in a stub of its server."""
 
+from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -8,12 +10,14 @@ import pytest
 
 from catalogs.servers import atlas as stub
 from catalogs.servers.http import Answer, Request, Server
+from lumos import Lumos
 from lumos.catalogs import FailedEntry, Filters, WrittenEntry
+from lumos.catalogs.atlas import server as server_module
 from lumos.catalogs.atlas import types
 from lumos.catalogs.atlas.platform import Atlas
 from lumos.config.platforms import AtlasPlatform
 from lumos.config.secret import Secret
-from lumos.errors import CatalogRefused, CatalogTooOld, CatalogUnavailable
+from lumos.errors import CatalogRefused, CatalogTooOld, CatalogUnavailable, MisuseError
 from lumos.model.catalog import CatalogEntry, GlossaryTerm
 from lumos.model.dataset import Documentation, Governance, Lineage, UpstreamEdge
 from lumos.model.lineage import ColumnMapping
@@ -415,3 +419,43 @@ def test_a_login_is_only_sent_to_its_own_address(server: Server) -> None:
     with Server(server.application) as other, pytest.raises(CatalogRefused):
         Atlas.at(other.address, configured).check()
     assert "authorization" not in {name.lower() for each in other.requests for name in each.headers}
+
+
+@pytest.mark.parametrize("page", [2, 500])
+def test_the_audit_log_is_the_history_of_a_dataset_with_its_columns_and_predecessors(
+    catalog: Atlas, page: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_module, "_AUDIT_PAGE", page)
+    catalog.put(entry(schema=SCHEMA))
+    for text in ("first", "second"):
+        catalog.put(entry(schema=SCHEMA, documentation=Documentation(description=text)))
+    catalog.delete(A)
+    catalog.put(entry(schema=SCHEMA))
+    changes = list(catalog.history(A))
+    assert [each.at for each in changes] == sorted((each.at for each in changes), reverse=True)
+    assert {each.author for each in changes} == {stub.USER}
+    counts = Counter((each.column, each.action) for each in changes)
+    assert counts[None, "ENTITY_CREATE"] == counts["id", "ENTITY_CREATE"] == 2
+    assert counts[None, "ENTITY_UPDATE"] == 3
+    assert counts[None, "ENTITY_DELETE"] == counts["old", "ENTITY_DELETE"] == 1
+    assert not list(catalog.history(B))
+
+
+def test_changes_of_a_catalog_are_listed_and_other_catalogs_say_that_they_have_none(
+    server: Server, catalog: Atlas, tmp_path: Path
+) -> None:
+    catalog.put(entry())
+    section = {"server": server.address, "user": stub.USER, "password": stub.PASSWORD}
+    lumos = Lumos(
+        environment={},
+        overrides={f"platform_config.atlas.{key}": text for key, text in section.items()}
+        | {"storage.path": str(tmp_path / "lumos.db")},
+    )
+    lumos.ingest(str(tmp_path))
+    report = lumos.catalog_history("a", catalog="atlas", limit=1)
+    assert (report.urn, [each.action for each in report.changes]) == (A, ["ENTITY_CREATE"])
+    with pytest.raises(MisuseError, match="lumos changes DATASET"):
+        lumos.catalog_history("a", catalog="local")
+    (tmp_path / "file.json").write_text("[]")
+    with pytest.raises(MisuseError, match="keeps no record"):
+        lumos.catalog_history("a", catalog=f"datahub-file:{tmp_path}/file.json")

@@ -18,8 +18,8 @@ from catalogs.servers.gms import TOKEN, Gms
 from catalogs.servers.http import Answer, Mishap, Request, Server
 from lumos.catalogs import FailedEntry
 from lumos.catalogs.datahub.platform import Datahub
-from lumos.catalogs.datahub.server import Gms as Client
 from lumos.catalogs.http import CATALOG_RETRIES, Caller, CatalogServer
+from lumos.catalogs.rest import fault_of
 from lumos.config.platforms import DatahubPlatform
 from lumos.config.secret import Secret
 from lumos.errors import (
@@ -58,7 +58,7 @@ def patient(server: Server, waits: list[float], **retries: Any) -> Datahub:
     settings = DatahubPlatform(gms_server=server.address, token=Secret(TOKEN), timeout=2)
     caller = Caller(
         msgspec.structs.replace(CATALOG_RETRIES, **retries),
-        Client(settings).fault_of,
+        fault_of,
         server=CatalogServer.of("datahub", settings),
         sleep=waits.append,
         random=Random(1),

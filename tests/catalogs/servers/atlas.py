@@ -6,6 +6,7 @@
 - Deleted entities cannot be found by qualified name; another one may take it. Their relations
   are deleted, too, but still listed. Columns are deleted with their dataset.
 - The list of all types does not contain business metadata.
+- The audit log has pages that begin with the last event of the page before, the oldest first.
 - A search with a limit above 10,000 gives 100, and one with more than a hundred criteria fails.
 """
 
@@ -59,6 +60,7 @@ class _Refused(Exception):
 class StubEntity:
     def __init__(self, guid: str, type: str, at: int) -> None:
         self.guid, self.type, self.updated = guid, type, at
+        self.events: list[tuple[int, str]] = []
         self.attributes: dict[str, Any] = {}
         self.classifications: list[dict[str, Any]] = []
         self.labels: list[str] = []
@@ -152,6 +154,8 @@ class Atlas:
                 return Answer.of(self._search(request.json))
             case "GET", ["v2", "search", "dsl"]:
                 return Answer.of(self._query(parse_qs(urlsplit(request.target).query)))
+            case "GET", ["v2", "entity", guid, "audit"]:
+                return Answer.of(self._events(guid, parse_qs(urlsplit(request.target).query)))
             case "GET", ["v2", "entity", "bulk"]:
                 return Answer.of(self._read(guids))
             case "POST", ["v2", "entity", "bulk"]:
@@ -246,6 +250,16 @@ class Atlas:
             for each in found[offset : offset + limit]
         ]  # fmt: skip
         return {"queryType": "DSL", "approximateCount": -1, **({"entities": rows} if rows else {})}
+
+    def _events(self, guid: str, parameters: dict[str, list[str]]) -> list[dict[str, Any]]:
+        entity, start = self._existing(guid), int(parameters.get("startKey", ["0"])[0])
+        events = [
+            {"entityId": guid, "eventKey": str(at), "timestamp": at, "user": USER, "action": action,
+             "details": f"{action}: {guid}"}
+            for at, action in entity.events
+            if at >= start
+        ]  # fmt: skip
+        return events[: int(parameters["count"][0])]
 
     def _existing(self, guid: str) -> StubEntity:
         if guid not in self.entities:
@@ -346,6 +360,8 @@ class Atlas:
                     self._classification(guid, each) for each in body.get("classifications") or ()
                 ]
             entity.updated = next(self._clock)
+            action = "ENTITY_UPDATE" if entity.events else "ENTITY_CREATE"
+            entity.events.append((entity.updated, action))
             entity.attributes |= {
                 key: value
                 for key, value in body["attributes"].items()
@@ -425,6 +441,7 @@ class Atlas:
         if entity.status == "DELETED":
             return
         entity.status, entity.updated = "DELETED", next(self._clock)
+        entity.events.append((entity.updated, "ENTITY_DELETE"))
         self._active.pop((entity.type, entity.attributes["qualifiedName"]), None)
         for relation in self.relations.get(entity.guid, ()):
             relation.status = "DELETED"

@@ -21,7 +21,7 @@ from lumos.errors import CatalogError, LumosError
 from lumos.model.catalog import CatalogEntry
 
 # Limits of a transaction.
-MAX_TABLES: Final = 500
+_MAX_TABLES: Final = 500
 _MAX_RELATIONS: Final = 20_000
 _PAGE: Final = 500
 
@@ -30,6 +30,7 @@ class GraphCatalog(WritesInGroups):
     """A catalog whose datasets are tables of a graph."""
 
     native: ClassVar[frozenset[str]] = NATIVE
+    batch_size: ClassVar[int] = _MAX_TABLES
 
     @property
     @abstractmethod
@@ -59,13 +60,6 @@ class GraphCatalog(WritesInGroups):
     def count(self) -> int:
         return len(self._graph.keys(TABLE))
 
-    def put(self, entry: CatalogEntry) -> WrittenEntry:
-        for written in self.put_many([entry], current={}):
-            if isinstance(written, FailedEntry):
-                raise written.problem
-            return written
-        raise AssertionError(f"put_many did not yield {entry.urn}")
-
     def put_many(
         self, entries: Sequence[CatalogEntry], *, current: Mapping[str, CatalogEntry | None]
     ) -> Iterator[WrittenEntry | FailedEntry]:
@@ -90,7 +84,7 @@ class GraphCatalog(WritesInGroups):
         def size(node: Node) -> int:
             return len(wanted[node].fragment.relations)
 
-        for chunk in chunked(wanted, max_parts=MAX_TABLES, max_bytes=_MAX_RELATIONS, size=size):
+        for chunk in chunked(wanted, max_parts=_MAX_TABLES, max_bytes=_MAX_RELATIONS, size=size):
             for node, problem in in_halves(chunk, send):
                 if problem is not None:
                     yield FailedEntry(urns[node], problem)
@@ -103,7 +97,7 @@ class GraphCatalog(WritesInGroups):
 
     def erase_many(self, urns: Sequence[str]) -> None:
         keys = filter(None, map(table_key, dict.fromkeys(urns)))
-        for some in batched(keys, MAX_TABLES):
+        for some in batched(keys, _MAX_TABLES):
             self._graph.write(dict.fromkeys(Node(TABLE, key) for key in some), {})
 
     def items(self) -> Iterator[CatalogItem]:

@@ -5,10 +5,10 @@ from functools import cached_property
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
-from lumos.catalogs.amundsen.catalog import MAX_TABLES, GraphCatalog
+from lumos.catalogs.amundsen.catalog import GraphCatalog
 from lumos.catalogs.amundsen.graph import KIND
 from lumos.catalogs.cleanup import CleansUp
-from lumos.catalogs.interface import Connects, WritesMany
+from lumos.catalogs.interface import Connects
 from lumos.config.platforms import AmundsenPlatform, normalize_address
 from lumos.errors import (
     CatalogUnavailable,
@@ -27,11 +27,10 @@ _SCHEMES: Final = ("bolt://", "bolt+s://", "neo4j://", "neo4j+s://")
 _OK: Final = 200
 
 
-class Amundsen(GraphCatalog, WritesMany, Connects, CleansUp):
+class Amundsen(GraphCatalog, Connects, CleansUp):
     """An Amundsen server; the first call connects to Neo4j."""
 
     kind: ClassVar[str] = KIND
-    batch_size: ClassVar[int] = MAX_TABLES
 
     def __init__(self, settings: Any) -> None:
         for library in ("neo4j", "httpx"):

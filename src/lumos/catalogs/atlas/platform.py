@@ -2,23 +2,27 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, ClassVar, Final, NamedTuple
 
 from lumos.catalogs.adapter import ServerCatalog
 from lumos.catalogs.atlas import types
-from lumos.catalogs.atlas.entries import NATIVE, AtlasEntity
+from lumos.catalogs.atlas.entries import NATIVE
 from lumos.catalogs.atlas.items import AtlasItems, AtlasTerms
 from lumos.catalogs.atlas.reader import AtlasReader
 from lumos.catalogs.atlas.server import KIND, AtlasServer
 from lumos.catalogs.atlas.writer import BATCH_SIZE, AtlasWriter
 from lumos.catalogs.chunks import batched
 from lumos.catalogs.cleanup import CleansUp
+from lumos.catalogs.http import shorten
 from lumos.catalogs.interface import (
     NO_FILTERS,
     AspectStorage,
+    CatalogChange,
     FailedEntry,
     Filters,
+    ReadsHistory,
     WrittenEntry,
 )
 from lumos.catalogs.search import search_entries
@@ -38,7 +42,7 @@ class _Opened(NamedTuple):
     items: AtlasItems
 
 
-class Atlas(ServerCatalog, CleansUp):
+class Atlas(ServerCatalog, ReadsHistory, CleansUp):
     """An Apache Atlas server; the first call connects."""
 
     kind: ClassVar[str] = KIND
@@ -46,19 +50,10 @@ class Atlas(ServerCatalog, CleansUp):
     batch_size: ClassVar[int] = BATCH_SIZE
     settings_type: ClassVar[Any] = AtlasPlatform
 
-    def __init__(self, settings: Any) -> None:
-        super().__init__(settings)
-        # The entities that were read last, because usually they are written next.
-        self._read: dict[str, AtlasEntity | None] = {}
-
     def check(self) -> str:
         server = self._opened.server
         version = server.version()
         return f"Atlas {version} at {self._settings.address}, as {server.user() or 'anonymous'}"
-
-    def close(self) -> None:
-        super().close()
-        self._read = {}
 
     def get_many(self, urns: Sequence[str]) -> dict[str, CatalogEntry]:
         reader = self._opened.reader
@@ -98,6 +93,23 @@ class Atlas(ServerCatalog, CleansUp):
         found = opened.reader.with_attributes(**attributes)
         entries = (opened.reader.entry(urn, entity) for urn, entity in found)
         return search_entries(entries, text, filters, limit=limit)
+
+    def history(self, urn: str) -> Iterator[CatalogChange]:
+        opened = self._opened
+        entities = opened.reader.versions([urn]).get(urn) or opened.reader.hadoop([urn]).values()
+        changes = [
+            CatalogChange(
+                at=datetime.fromtimestamp(each["timestamp"] / 1000, UTC),
+                author=each.get("user") or "",
+                action=each.get("action") or "",
+                details=shorten(each.get("details") or ""),
+                column=column,
+            )
+            for entity in entities
+            for column, part in ((None, entity), *entity.columns.items())
+            for each in opened.server.audit(part.guid)
+        ]
+        return iter(sorted(changes, key=lambda each: each.at, reverse=True))
 
     def put_many(
         self,

@@ -15,6 +15,7 @@ KIND: Final = "atlas"
 OLDEST: Final = (2, 1)
 # Atlas resets a limit above its own maximum (by default 10,000) to 100.
 _PAGE: Final = 1_000
+_AUDIT_PAGE: Final = 500
 # Each entity takes the server tens of milliseconds.
 _MAX_POSTED: Final = 250
 # Atlas sends searches to its index as URLs of at most 8 KB; longer ones fail with 500.
@@ -200,6 +201,17 @@ class AtlasServer:
                 )  # fmt: skip
             referred = answer.get("referredEntities") or {}
             yield from ((entity, referred) for entity in answer.get("entities") or ())
+
+    def audit(self, guid: str) -> Iterator[dict[str, Any]]:
+        """The recorded changes of an entity; its own order depends on the storage of the server."""
+        query: dict[str, Any] = {"count": _AUDIT_PAGE}
+        while True:
+            page = self._call("GET", f"v2/entity/{guid}/audit", query=query) or []
+            # A page starts with the last change of the page before.
+            yield from (each for each in page if each["eventKey"] != query.get("startKey"))
+            if len(page) < _AUDIT_PAGE:
+                return
+            query["startKey"] = page[-1]["eventKey"]
 
     def post(self, entities: Sequence[Mapping[str, Any]]) -> dict[str, str]:
         """Create or update entities; return the new GUIDs by temporary GUID.

@@ -170,19 +170,13 @@ class DataHubItems:
 
     def _codec(self, type: type[CatalogItem], native: Entity) -> Codec[Any]:
         if (found := self._codecs.get((type, native.type))) is None:
-            found = self._codecs[type, native.type] = (
-                NamedCodec(type, self._server)
-                if type in _NAMED
-                else EntityCodec(native.type, self._naming, self._server)
-            )
+            found = codec_of(type, native, self._naming, self._server)
+            self._codecs[type, native.type] = found
         return found
 
     def _native_entity(self, type: type[CatalogItem], key: str) -> Entity | None:
         """The DataHub entity of an item, or None if DataHub cannot have it."""
-        if type in _NAMED:
-            native: Entity | None = self._codec(type, Entity(_NAMED[type], "")).entity(key)
-        else:
-            native = native_entity(key) if type is CatalogEntity else None
+        native = entity_of_item(type, key)
         is_stored = native is not None and (self._server is None or self._server.can_store(native))
         return native if is_stored else None
 
@@ -198,6 +192,21 @@ class DataHubItems:
             # Lumos did not write the resource, so it is an entity like any other.
             return None
         return exact
+
+
+def entity_of_item(type: type[CatalogItem], key: str) -> Entity | None:
+    """The DataHub entity of an item, or None for items without a counterpart in DataHub."""
+    if type in _NAMED:
+        return Entity(_NAMED[type], entity_urn(_NAMED[type], key))
+    return native_entity(key) if type is CatalogEntity else None
+
+
+def codec_of(
+    type: type[CatalogItem], native: Entity, naming: Naming, server: ServerModel | None
+) -> Codec[Any]:
+    if type in _NAMED:
+        return NamedCodec(type, server)
+    return EntityCodec(native.type, naming, server)
 
 
 def _change_item(name: str, change: Any) -> CatalogEntity:

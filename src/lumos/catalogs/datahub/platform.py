@@ -13,6 +13,7 @@ from lumos.catalogs.datahub.aspects import CATALOG, Entity
 from lumos.catalogs.datahub.dataset import DataHubCatalog
 from lumos.catalogs.datahub.lineage import upstream_urns
 from lumos.catalogs.datahub.names import check_dataset_urn
+from lumos.catalogs.datahub.normalization import as_server_returns
 from lumos.catalogs.datahub.reader import DATASET, DataHubReader, ServerItems, possible_datahub_urns
 from lumos.catalogs.datahub.server import KIND, Gms
 from lumos.catalogs.datahub.server_model import DataHubModel
@@ -30,6 +31,7 @@ from lumos.catalogs.interface import (
     AspectStorage,
     CatalogItem,
     FailedEntry,
+    NormalizesRaw,
     WrittenEntry,
 )
 from lumos.config.platforms import DatahubPlatform
@@ -42,7 +44,7 @@ class _Opened(NamedTuple):
     items: ServerItems
 
 
-class Datahub(DataHubCatalog, ServerCatalog):
+class Datahub(DataHubCatalog, NormalizesRaw, ServerCatalog):
     """A DataHub server."""
 
     kind: ClassVar[str] = KIND
@@ -53,6 +55,10 @@ class Datahub(DataHubCatalog, ServerCatalog):
     def __init__(self, settings: Any, caller: Caller | None = None) -> None:
         super().__init__(settings or DatahubPlatform())
         self._caller = caller
+
+    @classmethod
+    def normalize_raw(cls, value: Any) -> Any:
+        return as_server_returns(value)
 
     def check(self) -> str:
         version = self._opened.server.version()

@@ -232,6 +232,10 @@ class DataHubModel:
     def normalize(self, entity: Entity, aspects: Mapping[str, Any]) -> dict[str, Any]:
         return self._normalize(entity, aspects, set())
 
+    def is_time_series(self, aspect: str) -> bool:
+        known = classes().ASPECT_NAME_MAP.get(aspect)
+        return known is not None and known.ASPECT_TYPE == "timeseries"
+
     def without_empty(self, aspects: Mapping[str, Any]) -> dict[str, Any]:
         return {name: body for name, body in aspects.items() if not _is_empty(name, body)}
 

@@ -1,14 +1,13 @@
 """The mapping of a migration: names in the source and their names in the target."""
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from lumos import plugins
-from lumos.catalogs.interface import NewNames, RenamesRaw
+from lumos.catalogs.interface import NewNames
+from lumos.catalogs.raw_records import rename_raw
 from lumos.config.reader import SectionReader
 from lumos.config.section import Section
 from lumos.config.yaml_tree import ConfigurationError, read_yaml
@@ -199,7 +198,7 @@ def _new_key(kind: EntryKind, mapping: Mapping) -> Callable[[str], str] | None:
 
 def _map_dataset(entry: CatalogEntry, mapping: Mapping) -> CatalogEntry:
     urn = mapping.urn(entry.urn)
-    changes: dict[str, Any] = {"raw": _rename_raw(entry.raw, mapping)}
+    changes: dict[str, Any] = {"raw": rename_raw(entry.raw, mapping.new_names)}
     if urn != entry.urn:
         changes |= {"urn": urn, "platform": Urn.parse(urn).platform}
     if entry.lineage is not None:
@@ -252,7 +251,7 @@ def _map_term(term: GlossaryTerm, mapping: Mapping) -> GlossaryTerm:
         related=_rename(term.related, mapping.terms),
         domain=_map_domain(term.domain, mapping),
         owners=_rename(term.owners, mapping.owners),
-        raw=_rename_raw(term.raw, mapping),
+        raw=rename_raw(term.raw, mapping.new_names),
     )
 
 
@@ -280,7 +279,7 @@ def _map_entity(entity: CatalogEntity, mapping: Mapping) -> CatalogEntity:
         owners=_map_owners(entity.owners, mapping),
         tags=_rename(entity.tags, mapping.tags),
         references=references,
-        raw=_rename_raw(entity.raw, mapping),
+        raw=rename_raw(entity.raw, mapping.new_names),
     )
 
 
@@ -291,24 +290,6 @@ def _map_domain(domain: str | None, mapping: Mapping) -> str | None:
 def _rename(names: Iterable[str], changes: RenamedNames) -> tuple[str, ...]:
     """The names in the target, without duplicates."""
     return tuple(dict.fromkeys(changes.get(name, name) for name in names))
-
-
-def _rename_raw(raw: dict[str, Any], mapping: Mapping) -> dict[str, Any]:
-    """Raw records, renamed by the adapters of the catalogs that they come from."""
-    return {
-        catalog: record
-        if (adapter := _renaming_adapter(catalog)) is None
-        else adapter.rename_raw(record, mapping.new_names)
-        for catalog, record in raw.items()
-    }
-
-
-@cache
-def _renaming_adapter(catalog: str) -> type[RenamesRaw] | None:
-    if catalog not in plugins.names(plugins.PLATFORMS):
-        return None
-    adapter: Any = plugins.find(plugins.PLATFORMS, catalog, "platform")
-    return adapter if isinstance(adapter, type) and issubclass(adapter, RenamesRaw) else None
 
 
 _MAPPERS: Final[dict[EntryKind, Callable[[Any, Mapping], Any]]] = {

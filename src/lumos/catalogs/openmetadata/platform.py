@@ -20,7 +20,7 @@ from lumos.catalogs.openmetadata.entities import Entities
 from lumos.catalogs.openmetadata.entries import NATIVE, OpenMetadataEntries, with_canonical_edges
 from lumos.catalogs.openmetadata.index import Index
 from lumos.catalogs.openmetadata.labels import OpenMetadataLabels
-from lumos.catalogs.openmetadata.reader import OpenMetadataReader, ReadDataset
+from lumos.catalogs.openmetadata.reader import OpenMetadataReader
 from lumos.catalogs.openmetadata.references import References, rename_record
 from lumos.catalogs.openmetadata.server import KIND, CustomProperties, Server
 from lumos.catalogs.openmetadata.writer import BATCH_SIZE, Writer
@@ -47,12 +47,6 @@ class Openmetadata(ServerCatalog, RenamesRaw, CleansUp):
     batch_size: ClassVar[int] = BATCH_SIZE
     settings_type: ClassVar[Any] = OpenmetadataPlatform
 
-    def __init__(self, settings: Any) -> None:
-        super().__init__(settings)
-        # The datasets that were requested last, and the existing ones of them.
-        self._requested: set[str] = set()
-        self._read: dict[str, ReadDataset] = {}
-
     @classmethod
     def rename_raw(cls, raw: Any, names: NewNames) -> Any:
         return rename_record(raw, names) if isinstance(raw, dict) else raw
@@ -72,20 +66,15 @@ class Openmetadata(ServerCatalog, RenamesRaw, CleansUp):
         rights = "which may write" if can_write else "which may not write"
         return f"OpenMetadata {version} at {self._settings.address}, {user_text}, {rights}"
 
-    def close(self) -> None:
-        super().close()
-        self._clear_cache()
-
     def get_many(self, urns: Sequence[str]) -> dict[str, CatalogEntry]:
         opened = self._opened
         opened.entity_index.look_again_for_missing_services()
-        # Cache the entities, because usually they are written next.
-        self._read = opened.reader.read_many(urns)
-        self._requested = set(urns)
+        found = opened.reader.read_many(urns)
+        self._read = {urn: found.get(urn) for urn in urns}
         return {
-            urn: opened.reader.entry(self._read[urn])
-            for urn in dict.fromkeys(urns)
-            if urn in self._read and self._read[urn].is_dataset
+            urn: opened.reader.entry(dataset)
+            for urn, dataset in self._read.items()
+            if dataset is not None and dataset.is_dataset
         }
 
     def export_each(self, *, after: str | None = None) -> Iterator[CatalogEntry]:
@@ -109,11 +98,12 @@ class Openmetadata(ServerCatalog, RenamesRaw, CleansUp):
     ) -> Iterator[WrittenEntry | FailedEntry]:
         opened = self._opened
         entries = list(map(with_canonical_edges, entries))
-        unknown = [entry.urn for entry in entries if entry.urn not in self._requested]
-        known = {urn: dataset for urn, dataset in self._read.items() if urn in self._requested}
+        unknown = [entry.urn for entry in entries if entry.urn not in self._read]
+        known = {urn: dataset for urn, dataset in self._read.items() if dataset is not None}
         existing = {**known, **opened.reader.read_many(unknown)}
         # The cache is outdated for the entries that are written.
-        self._requested -= {entry.urn for entry in entries}
+        for entry in entries:
+            self._read.pop(entry.urn, None)
         yield from opened.writer.write(
             entries, current=current, existing=existing, newer=set(unknown)
         )
@@ -130,18 +120,15 @@ class Openmetadata(ServerCatalog, RenamesRaw, CleansUp):
         return self._opened.writer.storage_of(entry)
 
     def erase_many(self, urns: Sequence[str]) -> None:
-        self._clear_cache()
+        self._read = {}
         self._opened.writer.erase(list(dict.fromkeys(urns)))
 
     def item_as_stored(self, item: CatalogItem) -> CatalogItem:
         return self._opened.items.as_stored(item)
 
     def clean_up(self) -> None:
-        self._clear_cache()
+        self._read = {}
         self._opened.items.clean_up()
-
-    def _clear_cache(self) -> None:
-        self._requested, self._read = set(), {}
 
     @cached_property
     def _opened(self) -> _Opened:

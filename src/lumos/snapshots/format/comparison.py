@@ -3,9 +3,9 @@
 Entries with equal JSON are never decoded.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -22,6 +22,8 @@ from lumos.snapshots.format.document import DATASETS, KINDS, EntryKind, Snapshot
 from lumos.snapshots.format.errors import SnapshotError
 from lumos.snapshots.format.reader import EntryRecord, OpenSnapshot, open_snapshot
 
+Normalize: TypeAlias = Callable[[Any], Any]
+
 
 def compare(
     before: str | Path | OpenSnapshot,
@@ -30,11 +32,13 @@ def compare(
     judge: SchemaJudge,
     aspects: Iterable[str] = COMPARED,
     kinds: Iterable[EntryKind] = KINDS,
+    normalize: Normalize | None = None,
 ) -> Iterator[Difference]:
     """The differences between two snapshots, by kind and key.
 
     Aspects that one snapshot omits are not compared. Neither are datasets outside of its selection,
-    nor datasets that are unchanged since its base.
+    nor datasets that are unchanged since its base. `normalize` converts entries with different raw
+    records; an entry for which it returns None is not compared.
     """
     old, new = _open(before), _open(after)
     for snapshot in (old, new):
@@ -43,7 +47,9 @@ def compare(
     aspects_to_compare = tuple(aspect for aspect in aspects if aspect not in omitted_aspects)
     for kind in kinds:
         if is_compared(kind, aspects_to_compare):
-            yield from _Comparison(kind, old, new, judge, aspects_to_compare).differences()
+            yield from _Comparison(
+                kind, old, new, judge, aspects_to_compare, normalize
+            ).differences()
 
 
 def _open(snapshot: str | Path | OpenSnapshot) -> OpenSnapshot:
@@ -60,12 +66,14 @@ class _Comparison:
         after: OpenSnapshot,
         judge: SchemaJudge,
         aspects: tuple[str, ...],
+        normalize: Normalize | None,
     ) -> None:
         self._kind = kind
         self._before = before
         self._after = after
         self._judge = judge
         self._aspects = aspects
+        self._normalize = normalize
         self._before_is_part = is_part(before.header, of=after.header)
         self._after_is_part = is_part(after.header, of=before.header)
 
@@ -86,11 +94,11 @@ class _Comparison:
 
     def _removed(self, record: EntryRecord | None) -> Iterator[Difference]:
         assert record is not None
-        if not self._after_is_part and not self._is_deleted(self._before, record):
+        if not self._after_is_part and not self._is_ignored(self._before, record):
             yield entry_difference(self._kind, record.key, added=False)
 
     def _added(self, record: EntryRecord) -> Iterator[Difference]:
-        if not self._before_is_part and not self._is_deleted(self._after, record):
+        if not self._before_is_part and not self._is_ignored(self._after, record):
             yield entry_difference(self._kind, record.key, added=True)
 
     def _changed(self, old_record: EntryRecord, new_record: EntryRecord) -> Iterator[Difference]:
@@ -100,13 +108,23 @@ class _Comparison:
             if is_deleted(before) != is_deleted(after):
                 yield entry_difference(self._kind, old_record.key, added=is_deleted(before))
             return
+        has_other_raw = getattr(before, "raw", None) != getattr(after, "raw", None)
+        if self._normalize is not None and has_other_raw:
+            before, after = self._normalize(before), self._normalize(after)
+            if before is None or after is None:
+                return
         yield from differences_of(
             self._kind, old_record.key, before, after, judge=self._judge, aspects=self._aspects
         )
 
-    def _is_deleted(self, snapshot: OpenSnapshot, record: EntryRecord) -> bool:
-        may_be_deleted = self._kind is DATASETS and b'"deleted"' in record.body
-        return may_be_deleted and is_deleted(snapshot.entry(self._kind, record))
+    def _is_ignored(self, snapshot: OpenSnapshot, record: EntryRecord) -> bool:
+        """Whether an entry that one side lacks is no difference."""
+        if self._kind is DATASETS:
+            may_be_deleted = b'"deleted"' in record.body
+            return may_be_deleted and is_deleted(snapshot.entry(self._kind, record))
+        if self._normalize is None or b'"raw"' not in record.body:
+            return False
+        return self._normalize(snapshot.entry(self._kind, record)) is None
 
 
 def is_deleted(value: Any) -> bool:
