@@ -253,6 +253,17 @@ def test_messages_are_kept_when_the_scan_fails_and_tried_again() -> None:
     assert watch.counts["failed_batches"] == 1
 
 
+def test_the_lag_grows_while_batches_fail() -> None:
+    watch = Watch(FakeQueue(message("1", "/lake/a", sent_at=990.0)))
+    watch.receive()
+    watch.problems = [LumosError("The storage is away.")] * 2
+    for now in (1000.0, 1600.0):
+        watch.now = now
+        with pytest.raises(LumosError):
+            watch.process()
+        assert watch.statuses[-1].lag_p95_seconds == now - 990
+
+
 def test_a_source_that_fails_inside_of_a_scan_keeps_the_messages_too() -> None:
     watch = Watch(FakeQueue(message("1", "/lake/a")))
     watch.receive()

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Sequence
-from itertools import takewhile
+from itertools import chain, takewhile
 from typing import Final
 
 from lumos.sources.events import ReceivedMessage
@@ -87,6 +87,13 @@ class EventBuffer:
         """The number of messages that are not finished."""
         with self._changed:
             return len(self._taken) + len(self._waiting)
+
+    @property
+    def oldest_sent_at(self) -> float | None:
+        """When the first message that is not finished was sent; None if there is none."""
+        with self._changed:
+            first = next(chain(self._taken.values(), self._waiting.values()), None)
+            return None if first is None else first.sent_at
 
     def renew_leases(self, age: float) -> list[str]:
         """The receipts of messages whose leases are so old, which from now on count as new."""

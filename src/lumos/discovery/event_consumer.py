@@ -166,6 +166,11 @@ class EventConsumer:
         self._settle()
         self._refresh_backlog()
         lags = sorted(self._lags)
+        oldest = self._buffer.oldest_sent_at
+        if oldest is not None:
+            # While batches fail or take long, nothing is finished and the lag grows nevertheless.
+            waiting = self._now() - oldest
+            lags = [max(each, waiting) for each in lags or [waiting]]
         self._report_status(
             EventStatus(
                 name=self.events.name,
