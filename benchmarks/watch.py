@@ -161,6 +161,7 @@ def measure_backlog() -> dict[str, Any]:
         after = _resident(os.getpid())
         events = [each.type.value for each in lumos.iter_changes()]
         first, again = list(scans), drain(new)
+        events_again = sum(1 for _ in lumos.iter_changes()) - len(events)
     return {
         "messages": len(new),
         "scans": len(first),
@@ -168,7 +169,9 @@ def measure_backlog() -> dict[str, Any]:
         "seconds": round(seconds, 1),
         "seconds_of_the_same_messages_again": round(again, 1),
         "scan_ratio_to_no_change": round(sum(first) / sum(scans[len(first) :]), 2),
-        "recorded_changes_of_new_files": events.count("MODIFIED"),
+        "recorded_changes": events.count("MODIFIED"),
+        "scans_again": len(scans) - len(first),
+        "recorded_changes_again": events_again,
         "resident_mb": {"before": before, "after": after},
     }
 
