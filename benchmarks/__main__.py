@@ -88,7 +88,9 @@ MEASUREMENTS: dict[str, Callable[[], dict[str, Any]]] = {
     "start": start.measure,
     "tables": tables.measure,
     "watch": watch.measure,
+    "watch_backlog": watch.measure_backlog,
     "watch_events": watch.measure_events,
+    "watch_flood": watch.measure_flood,
     "web": site.measure_server,
 }
 

@@ -4,16 +4,18 @@ A file with a column more is put into one dataset after the other, at any moment
 Beside the times stand the memory of the watcher and of its JVM, early and late.
 """
 
+import itertools
 import json
 import os
 import random
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,6 +31,9 @@ _LUMOS = str(Path(sys.executable).with_name("lumos"))
 _INTERVAL = 5
 _CHANGES = 20
 _QUIET_POLLS = 200
+_BACKLOG = int(os.environ.get("BENCH_BACKLOG", "100000"))
+_FLOOD_SECONDS = int(os.environ.get("BENCH_FLOOD_SECONDS", "60"))
+_FLOOD_RATE = 1000
 
 
 def measure() -> dict[str, Any]:
@@ -70,6 +75,156 @@ def measure_events() -> dict[str, Any]:
         "from_file_to_end_of_empty_batch": unchanged,
         "ratio_of_medians": round(changed["median"] / unchanged["median"], 2),
     }
+
+
+def measure_backlog() -> dict[str, Any]:
+    """The events of new files in one table, which wait in a queue, beside a batch without effect.
+
+    The queue is in memory and answers with 80 messages, as SQS does for eight requests.
+    """
+    from lumos import Lumos
+    from lumos.config.settings import StorageEventType, WatchedSource
+    from lumos.config.sources import FileSourceSettings, SourceSettings
+    from lumos.discovery.event_consumer import EventConsumer
+    from lumos.discovery.reports import IngestReport
+    from lumos.sources.events import EventSource, ObjectEvent, ReceivedMessage
+
+    class Backlog(EventSource):
+        name = "backlog"
+
+        def __init__(self, paths: list[str]) -> None:
+            sent_at = time.time() - 60
+            self._messages = iter(
+                ReceivedMessage(
+                    # As long as the receipt handles of SQS.
+                    f"{number:0400}",
+                    events=(ObjectEvent(path, StorageEventType.CREATED, sent_at),),
+                    sent_at=sent_at,
+                )
+                for number, path in enumerate(paths)
+            )
+            self.acknowledged = 0
+
+        def open(self) -> None:
+            """Nothing to do."""
+
+        def receive(self, wait: float) -> list[ReceivedMessage]:
+            found = list(itertools.islice(self._messages, 80))
+            if not found:
+                time.sleep(min(wait, 0.1))
+            return found
+
+        def acknowledge(self, receipts: Sequence[str]) -> None:
+            self.acknowledged += len(receipts)
+
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder) / "lake"
+        for name in ("orders", "visits"):
+            (root / name).mkdir(parents=True)
+            pq.write_table(pa.table({"id": [1]}), root / name / "part-999999.parquet")
+        lumos = Lumos(overrides={"storage.path": f"{folder}/lumos.db"})
+        section = FileSourceSettings(paths=(str(root),))
+        lumos.ingest(str(root))
+        new = [str(root / f"orders/part-{number:06}.parquet") for number in range(_BACKLOG)]
+        # More links to one file than file systems allow are links to copies.
+        for start in range(0, len(new), 10_000):
+            shutil.copyfile(root / "orders/part-999999.parquet", new[start])
+            for path in new[start + 1 : start + 10_000]:
+                os.link(new[start], path)
+        scans: list[float] = []
+
+        def scan(section: SourceSettings, changed: Collection[str] | None) -> IngestReport:
+            started = time.monotonic()
+            report = lumos._discovery._scan_unattended(section, changed)
+            scans.append(time.monotonic() - started)
+            return report
+
+        def drain(paths: list[str]) -> float:
+            started = time.monotonic()
+            queue = Backlog(paths)
+            consumer = EventConsumer(
+                queue,
+                [WatchedSource(source=section, watch_mode="events")],
+                changed=threading.Condition(),
+            )
+            consumer.start()
+            while queue.acknowledged < len(paths):
+                ready_at = consumer.ready_at
+                if ready_at is not None and ready_at <= time.monotonic():
+                    consumer.process(scan)
+                time.sleep(0.01)
+            consumer.stop()
+            return time.monotonic() - started
+
+        before = _resident(os.getpid())
+        seconds = drain(new)
+        after = _resident(os.getpid())
+        events = [each.type.value for each in lumos.iter_changes()]
+        first, again = list(scans), drain(new)
+        events_again = sum(1 for _ in lumos.iter_changes()) - len(events)
+    return {
+        "messages": len(new),
+        "scans": len(first),
+        "scan_seconds": round(sum(first), 1),
+        "seconds": round(seconds, 1),
+        "seconds_of_the_same_messages_again": round(again, 1),
+        "scan_ratio_to_no_change": round(sum(first) / sum(scans[len(first) :]), 2),
+        "recorded_changes": events.count("MODIFIED"),
+        "scans_again": len(scans) - len(first),
+        "recorded_changes_again": events_again,
+        "resident_mb": {"before": before, "after": after},
+    }
+
+
+def measure_flood() -> dict[str, Any]:
+    """A thousand new files a second for a minute, which `lumos watch` hears of from the kernel."""
+    from lumos import Lumos
+    from lumos.discovery.watch_status import WatchStatusFiles
+    from lumos.storage import DEFAULT_ACCESS
+
+    lake = lakes.parquet(50, 1)
+    with tempfile.TemporaryDirectory() as folder, lakes.copied(lake) as root:
+        files = sorted(root.rglob("*.parquet"))
+        with _watching(folder, root, interval=_INTERVAL, events=True) as watcher:
+            watcher.settle(len(files))
+            status = WatchStatusFiles(f"{folder}/.lumos/lumos.state", DEFAULT_ACCESS)
+            processes = _processes(watcher.process.pid)
+            memory = [{name: _resident(pid) for name, pid in processes.items()}]
+            lags: list[float] = []
+            started = time.monotonic()
+            for second in range(_FLOOD_SECONDS):
+                for number in range(_FLOOD_RATE):
+                    file = files[number % len(files)]
+                    os.link(file, file.with_name(f"flood-{second:02}-{number:04}.parquet"))
+                time.sleep(max(0.0, started + second + 1 - time.monotonic()))
+                memory.append({name: _resident(pid) for name, pid in processes.items()})
+                lags += [each.lag_seconds or 0.0 for each in status.read().event_sources]
+            written = time.monotonic() - started
+            lumos = Lumos(overrides={"storage.path": f"{folder}/.lumos/lumos.db"})
+            expected = len(files) + _FLOOD_SECONDS * _FLOOD_RATE
+            while _recorded_files(lumos) < expected:
+                time.sleep(0.2)
+                memory.append({name: _resident(pid) for name, pid in processes.items()})
+                lags += [each.lag_seconds or 0.0 for each in status.read().event_sources]
+                assert time.monotonic() - started < 600, _recorded_files(lumos)
+            drained = time.monotonic() - started - written
+            (final,) = status.read().event_sources
+    return {
+        "files": expected - len(files),
+        "seconds_to_write": round(written, 1),
+        "seconds_to_drain": round(drained, 1),
+        "batches": final.counts.batches,
+        "lag_seconds": {"median": round(statistics.median(lags), 1), "most": round(max(lags), 1)},
+        "resident_mb": {
+            name: {"before": memory[0][name], "most": max(each[name] for each in memory)}
+            for name in memory[0]
+        },
+    }
+
+
+def _recorded_files(lumos: Any) -> int:
+    reports = (lumos.show(each.urn).dataset["statistics"] for each in lumos.list().datasets)
+    return sum(each["file_count"] for each in reports)
 
 
 def _empty_batch(folder: str, root: Path, number: int) -> float:
@@ -124,9 +279,9 @@ class _Watcher:
         for line in self.process.stdout:
             self._told.put((datetime.now(UTC), json.loads(line)))
 
-    def settle(self) -> None:
+    def settle(self, datasets: int = 200) -> None:
         """Waits until the first scan has told of every dataset, and a second one has passed."""
-        for _ in range(200):
+        for _ in range(datasets):
             self._told.get(timeout=300)
         time.sleep(2 * _INTERVAL)
 

@@ -1,18 +1,24 @@
-"""Random changes of a lake with a queue that loses, repeats and reorders, and watchers that die.
+"""Random changes of a lake with queues that lose, repeat and reorder, and watchers that die.
 
-Everything is real, except that the tasks of scans run in this process instead of on Spark.
+Everything is real, except that the tasks of scans run in this process instead of on Spark, that
+Pub/Sub is a stub of its contract, and that the events which S3 and others would send are sent here.
 """
 
+import json
 import os
 import random
 import shutil
+import socket
 import threading
 import time
-from collections.abc import Collection, Iterator, Sequence
+import urllib.request
+import uuid
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import quote_plus
 
 import pyarrow as pa
 import pytest
@@ -20,8 +26,13 @@ from deltalake import write_deltalake
 
 from files import write_parquet
 from lumos import Lumos
-from lumos.config.settings import StorageEventType, WatchedSource
-from lumos.config.sources import FileSourceSettings, SourceSettings
+from lumos.config.settings import EventWebhook, StorageEventType, WatchedSource
+from lumos.config.sources import (
+    FileSourceSettings,
+    GcsSourceSettings,
+    S3SourceSettings,
+    SourceSettings,
+)
 from lumos.discovery import event_batches
 from lumos.discovery.event_consumer import EventConsumer
 from lumos.discovery.lake import job
@@ -34,6 +45,7 @@ from lumos.store.transaction import Transaction
 
 NAMES = [f"{word}_table" for word in ("amber", "birch", "cedar", "delta", "ember", "fjord", "grove",
                                       "heath", "iris", "jade", "krill", "larch")]  # fmt: skip
+CHANGES = int(os.environ.get("LUMOS_CHAOS_CHANGES", "2000"))
 COLUMNS = ("id", "name", "total", "at", "kind")
 
 
@@ -78,6 +90,198 @@ class LossyQueue(EventSource):
     def is_empty(self) -> bool:
         return not self._messages
 
+    def restart(self) -> None:
+        """The watcher was killed; its messages are delivered again."""
+
+
+class IntakeQueue(LossyQueue):
+    """Loses and repeats messages on their way to a real event source, which is killed as well.
+
+    `deliver` gives a key and a type to the source, and `count` is how many messages it has.
+    """
+
+    def __init__(
+        self,
+        chance: random.Random,
+        lake: Path,
+        create: Callable[[], EventSource],
+        deliver: Callable[[str, StorageEventType], None],
+        count: Callable[[], int],
+    ) -> None:
+        super().__init__(chance)
+        self._lake, self._create, self._deliver, self._count = lake, create, deliver, count
+        self._source = create()
+        self._source.open()
+        self.is_durable = self._source.is_durable  # type: ignore[misc]
+
+    def send(self, path: str, kind: StorageEventType) -> None:
+        if self._chance.random() < 0.01:
+            self.lost += 1
+            return
+        for _ in range(1 + (self._chance.random() < 0.2)):
+            self._deliver(str(Path(path).relative_to(self._lake)), kind)
+
+    def receive(self, wait: float) -> list[ReceivedMessage]:
+        return [
+            message._replace(events=tuple(map(self._localize, message.events)))
+            for message in self._source.receive(wait)
+        ]
+
+    def _localize(self, event: ObjectEvent) -> ObjectEvent:
+        """The file of the lake that stands for an object of a bucket."""
+        if "://" not in event.path:
+            return event
+        key = event.path.partition("://")[2].partition("/")[2]
+        return event._replace(path=f"{self._lake}/{key}")
+
+    def acknowledge(self, receipts: Sequence[str]) -> None:
+        self._source.acknowledge(receipts)
+
+    def reject(self, messages: Sequence[ReceivedMessage]) -> None:
+        self._source.reject(messages)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._count()
+
+    def restart(self) -> None:
+        self._source.close()
+        self._source = self._create()
+        self._source.open()
+
+    def close(self) -> None:
+        self._source.close()
+
+
+def s3_message(key: str, kind: StorageEventType) -> str:
+    s3 = {"bucket": {"name": "lake"}, "object": {"key": quote_plus(key)}}
+    return json.dumps({"Records": [{"eventName": kind.value, "s3": s3}]})
+
+
+IntakeFactory = Callable[[random.Random, Path], LossyQueue]
+
+
+@pytest.fixture
+def sqs_intake(moto: str, monkeypatch: pytest.MonkeyPatch) -> IntakeFactory:
+    import boto3
+
+    from lumos.sources.events import sqs
+
+    monkeypatch.setattr(sqs, "_LEASE_SECONDS", 2)
+    monkeypatch.setenv("AWS_ENDPOINT_URL_SQS", moto)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key-id")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hush-hush")
+    client = boto3.client("sqs", "us-east-1", endpoint_url=moto)
+    url = client.create_queue(QueueName=f"q{uuid.uuid4().hex}")["QueueUrl"]
+    source = S3SourceSettings(buckets=("lake",), region="us-east-1")
+
+    def create(chance: random.Random, lake: Path) -> LossyQueue:
+        def deliver(key: str, kind: StorageEventType) -> None:
+            if chance.random() < 0.01:
+                client.send_message(QueueUrl=url, MessageBody="hello")
+            if chance.random() < 0.002:
+                client.purge_queue(QueueUrl=url)
+            client.send_message(QueueUrl=url, MessageBody=s3_message(key, kind))
+
+        def count() -> int:
+            names = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible")
+            found = client.get_queue_attributes(QueueUrl=url, AttributeNames=names)["Attributes"]
+            return sum(map(int, found.values()))
+
+        return IntakeQueue(chance, lake, lambda: sqs.SqsQueue(url, source), deliver, count)
+
+    return create
+
+
+@pytest.fixture
+def azure_intake(monkeypatch: pytest.MonkeyPatch) -> Iterator[IntakeFactory]:
+    from lumos.sources.events import azure_queue
+    from servers.azurite import azurite_queues
+    from sources.events.test_azure_queue import MadeQueue, event, source
+
+    monkeypatch.setattr(azure_queue, "_LEASE_SECONDS", 2)
+    kinds = {StorageEventType.CREATED: "BlobCreated", StorageEventType.DELETED: "BlobDeleted"}
+    with azurite_queues() as endpoint:
+        queue = MadeQueue(f"{endpoint}/q{uuid.uuid4().hex[:20]}")
+        assert queue.request("PUT").status == 201
+
+        def deliver(key: str, kind: StorageEventType) -> None:
+            queue.send(event(key, f"Microsoft.Storage.{kinds[kind]}"))
+
+        yield lambda chance, lake: IntakeQueue(
+            chance, lake, lambda: source(queue.url), deliver, queue.count
+        )
+
+
+@pytest.fixture
+def pubsub_intake(monkeypatch: pytest.MonkeyPatch) -> Iterator[IntakeFactory]:
+    from lumos.sources.events.pubsub import PubSubSubscription
+    from servers.pubsub_contract_stub import SUBSCRIPTION, PubSubContractStub
+
+    kinds = {StorageEventType.CREATED: "OBJECT_FINALIZE", StorageEventType.DELETED: "OBJECT_DELETE"}
+    with PubSubContractStub(pull_seconds=0.05) as stub:
+        monkeypatch.setenv("PUBSUB_EMULATOR_HOST", stub.url.removeprefix("http://"))
+
+        def create() -> EventSource:
+            # The leases of the watcher before have expired.
+            stub.clock += 11
+            return PubSubSubscription(SUBSCRIPTION, GcsSourceSettings(buckets=("lake",)))
+
+        def deliver(key: str, kind: StorageEventType) -> None:
+            stub.publish({"eventType": kinds[kind], "bucketId": "lake", "objectId": key})
+
+        def count() -> int:
+            stub.clock += 1
+            return stub.waiting
+
+        yield lambda chance, lake: IntakeQueue(chance, lake, create, deliver, count)
+
+
+@pytest.fixture
+def webhook_intake(tmp_path: Path) -> IntakeFactory:
+    from lumos.sources.events.webhook import WebhookEvents
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    settings = EventWebhook(listen=f"127.0.0.1:{port}")
+
+    def create(chance: random.Random, lake: Path) -> LossyQueue:
+        def deliver(key: str, kind: StorageEventType) -> None:
+            body = s3_message(key, kind).encode()
+            request = urllib.request.Request(f"http://127.0.0.1:{port}", body, method="POST")
+            with urllib.request.urlopen(request, timeout=60) as response:
+                assert response.status == 200
+
+        queue = IntakeQueue(
+            chance, lake, lambda: WebhookEvents(settings, tmp_path), deliver,
+            lambda: sum(each or 0 for each in queue._source.backlog()),
+        )  # fmt: skip
+        return queue
+
+    return create
+
+
+@pytest.fixture
+def inotify_intake() -> IntakeFactory:
+    from lumos.sources.events.folders import FolderEvents
+
+    def create(chance: random.Random, lake: Path) -> LossyQueue:
+        lake.mkdir()
+        return IntakeQueue(
+            chance, lake, lambda: FolderEvents("lake", [str(lake)]), lambda *_: None, lambda: 0
+        )
+
+    return create
+
+
+@pytest.fixture
+def memory_intake() -> IntakeFactory:
+    return lambda chance, _lake: LossyQueue(chance)
+
+
+INTAKES = ("memory", "sqs", "azure", "pubsub", "webhook", "inotify")
+
 
 @pytest.fixture
 def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,12 +306,12 @@ def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Chaos:
-    """A lake, its queue, and watchers that are killed at any transaction."""
+    """A lake, its queue, and two watchers that are killed at any transaction."""
 
-    def __init__(self, folder: Path, seed: int) -> None:
+    def __init__(self, folder: Path, seed: int, intake: IntakeFactory) -> None:
         self.chance = random.Random(seed)
         self.lake = folder / "lake"
-        self.queue = LossyQueue(self.chance)
+        self.queue = intake(self.chance, self.lake)
         self.section = FileSourceSettings(paths=(str(self.lake),))
         self.lumos = Lumos(overrides={"storage.path": str(folder / "lumos.db"),
                                       "scan.max_removed_share": 1.0})  # fmt: skip
@@ -167,8 +371,10 @@ class Chaos:
     def watch(self, changes: int) -> None:
         """Changes the lake while watchers consume its events and are killed."""
         watched = WatchedSource(source=self.section, watch_mode="events")
-        consumer = self._consumer(watched)
+        consumers = [self._consumer(watched) for _ in range(2)]
         while changes or not self.queue.is_empty:
+            number = self.chance.randrange(2)
+            consumer = consumers[number]
             for _ in range(min(changes, self.chance.randint(1, 60))):
                 self.change()
                 changes -= 1
@@ -182,7 +388,11 @@ class Chaos:
                     raise Killed
             except Killed:
                 self.kills += 1
-                consumer = self._consumer(watched)
+                consumers[number] = self._consumer(watched)
+                self.deaths = 0
+                self.queue.restart()
+                if not self.queue.is_durable:
+                    self.scan(self.section, None)
             self.deaths = 0
 
     def _consumer(self, watched: WatchedSource) -> EventConsumer:
@@ -242,11 +452,19 @@ def kill_transactions(chaos: Chaos, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Transaction, "save_schema_version", killed_in_schema)
 
 
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, seed: int, changes: int) -> Chaos:
-    chaos = Chaos(tmp_path, seed)
+def run(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    seed: int,
+    changes: int,
+    intake: IntakeFactory,
+) -> Chaos:
+    chaos = Chaos(tmp_path, seed, intake)
     kill_transactions(chaos, monkeypatch)
     chaos.scan(chaos.section, None)
     chaos.watch(changes)
+    chaos.queue.close()
     # What events have not named is found by a scan of the whole lake.
     chaos.scan(chaos.section, None)
     chaos.check_history()
@@ -258,18 +476,20 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, seed: int, changes: 
 
 @pytest.mark.usefixtures("without_spark", "workplace")
 def test_a_lossy_queue_and_killed_watchers_leave_a_true_store(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory_intake: IntakeFactory
 ) -> None:
-    assert run(tmp_path, monkeypatch, seed=1, changes=60).queue.is_empty
+    chaos = run(tmp_path, monkeypatch, seed=1, changes=60, intake=memory_intake)
+    assert chaos.queue.is_empty
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("without_spark", "workplace")
 @pytest.mark.parametrize("seed", range(int(os.environ.get("LUMOS_CHAOS_ROUNDS", "30"))))
 def test_thirty_rounds_of_chaos_leave_a_true_store(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, seed: int
 ) -> None:
-    chaos = run(tmp_path, monkeypatch, seed=seed, changes=2000)
+    intake = request.getfixturevalue(f"{INTAKES[seed % len(INTAKES)]}_intake")
+    chaos = run(tmp_path, monkeypatch, seed=seed, changes=CHANGES, intake=intake)
     assert chaos.kills > 0
 
 

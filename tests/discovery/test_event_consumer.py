@@ -9,15 +9,27 @@ import msgspec
 import pytest
 
 from lumos.config.settings import StorageEventType, WatchedSource
-from lumos.config.sources import FileSourceSettings, S3SourceSettings, SourceSettings
+from lumos.config.sources import (
+    AzureSourceSettings,
+    FileSourceSettings,
+    S3SourceSettings,
+    SourceSettings,
+)
 from lumos.discovery import event_batches
-from lumos.discovery.event_batches import MAX_DELAY, QUIET_SECONDS, EventBuffer
+from lumos.discovery.event_batches import (
+    BACKLOG_QUIET_SECONDS,
+    MAX_BACKLOG_DELAY,
+    MAX_DELAY,
+    QUIET_SECONDS,
+    EventBuffer,
+)
 from lumos.discovery.event_consumer import EventConsumer
 from lumos.discovery.reports import IngestReport, IngestSummary
 from lumos.discovery.targets import SOURCE_FAILED
 from lumos.discovery.watch_status import EventStatus
 from lumos.errors import LumosError
 from lumos.model.discovery import Problem
+from lumos.model.urn import Urn
 from lumos.sources.events import EventSource, EventSourceFailed, ObjectEvent, ReceivedMessage
 from lumos.store.database import LockHeld
 
@@ -47,7 +59,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def buffer(clock: Clock) -> EventBuffer:
-    return EventBuffer(clock=clock, changed=threading.Condition())
+    return EventBuffer(clock=clock, now=clock, changed=threading.Condition())
 
 
 def test_a_batch_is_ready_when_events_stop(buffer: EventBuffer, clock: Clock) -> None:
@@ -73,19 +85,52 @@ def test_a_batch_waits_as_long_as_the_last_scan_took_at_most(
     assert buffer.ready_at == pytest.approx(started + delay)
 
 
-def test_a_large_batch_is_ready_at_once(
+def test_a_full_buffer_is_ready_at_once(
     buffer: EventBuffer, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(event_batches, "MAX_BATCH_MESSAGES", 2)
+    monkeypatch.setattr(event_batches, "MAX_BUFFERED_MESSAGES", 2)
     buffer.add([message("1", "/a"), message("2", "/b")])
     assert buffer.ready_at == clock.now
+
+
+def test_a_backlog_is_one_batch(buffer: EventBuffer, clock: Clock) -> None:
+    started = clock.now
+    for number in range(1000):
+        buffer.add([message(f"{number} {n}", "/a", sent_at=started - 10) for n in range(100)])
+        assert buffer.ready_at == clock.now + BACKLOG_QUIET_SECONDS
+        clock.now += 0.05
+    assert (len(buffer.take()), clock.now - started < MAX_BACKLOG_DELAY) == (100_000, True)
+
+
+def test_late_messages_that_are_no_backlog_are_not_waited_for(
+    buffer: EventBuffer, clock: Clock
+) -> None:
+    late = [message(f"{n}", "/a", sent_at=clock.now - 600) for n in range(100)]
+    buffer.add(late[:10])
+    assert buffer.ready_at == clock.now + QUIET_SECONDS
+    buffer.add(late)
+    buffer.add([message("new", "/a", sent_at=clock.now)])
+    assert buffer.ready_at == clock.now + QUIET_SECONDS
+
+
+def test_only_old_leases_are_extended(buffer: EventBuffer, clock: Clock) -> None:
+    buffer.add([message("1", "/a"), message("2", "/b")])
+    buffer.take()
+    clock.now += 30
+    buffer.add([message("3", "/c"), message("2", "/b")])
+    clock.now += 31
+    assert buffer.renew_leases(60) == ["1"]
+    assert buffer.renew_leases(60) == []
+    buffer.finish(seconds=1)
+    clock.now += 61
+    assert buffer.renew_leases(60) == ["3", "2"]
 
 
 def test_messages_of_a_failed_batch_are_kept_in_order(buffer: EventBuffer, clock: Clock) -> None:
     buffer.add([message("1", "/a")])
     assert [each.receipt for each in buffer.take()] == ["1"]
     buffer.add([message("2", "/b")])
-    assert buffer.receipts == ["1", "2"]
+    assert buffer.size == 2
     buffer.put_back(wait=7)
     assert buffer.ready_at == clock.now + 7
     assert [each.receipt for each in buffer.take()] == ["1", "2"]
@@ -208,6 +253,17 @@ def test_messages_are_kept_when_the_scan_fails_and_tried_again() -> None:
     assert watch.counts["failed_batches"] == 1
 
 
+def test_the_lag_grows_while_batches_fail() -> None:
+    watch = Watch(FakeQueue(message("1", "/lake/a", sent_at=990.0)))
+    watch.receive()
+    watch.problems = [LumosError("The storage is away.")] * 2
+    for now in (1000.0, 1600.0):
+        watch.now = now
+        with pytest.raises(LumosError):
+            watch.process()
+        assert watch.statuses[-1].lag_p95_seconds == now - 990
+
+
 def test_a_source_that_fails_inside_of_a_scan_keeps_the_messages_too() -> None:
     watch = Watch(FakeQueue(message("1", "/lake/a")))
     watch.receive()
@@ -271,6 +327,14 @@ def test_only_the_configured_types_of_events_cause_scans() -> None:
     watch.receive()
     watch.process()
     assert (watch.scans, watch.queue.acknowledged) == ([], ["1"])
+    # The messages of an object that was deleted and written again, in the wrong order.
+    for number, kind in enumerate((CREATED, DELETED)):
+        watch.queue.waiting.append(
+            ReceivedMessage(f"b{number}", events=(ObjectEvent("/lake/b", kind),))
+        )
+    watch.receive()
+    watch.process()
+    assert watch.scans == [["/lake/b"]]
 
 
 def test_sources_that_share_a_queue_get_their_own_events() -> None:
@@ -296,8 +360,57 @@ def test_messages_at_the_end_of_their_retention_cause_a_scan_of_everything(
     assert watch.counts["expired_batches"] == 1
 
 
+def test_messages_are_kept_although_the_queue_refuses_to_reject_others() -> None:
+    watch = Watch(FakeQueue(ReceivedMessage("1", "malformed"), message("2", "/lake/a")))
+    watch.queue.reject = _fail  # type: ignore[method-assign]
+    with pytest.raises(EventSourceFailed):
+        watch.receive()
+    watch.process()
+    assert watch.scans == [["/lake/a"]]
+    assert watch.queue.acknowledged == ["2"]
+
+
+def _fail(_messages: Sequence[ReceivedMessage]) -> None:
+    raise EventSourceFailed("The queue does not answer.")
+
+
+def test_what_is_hidden_from_one_source_may_be_watched_by_another() -> None:
+    hidden = WatchedSource(
+        source=FileSourceSettings(paths=("/lake/.staging",)), watch_mode="events"
+    )
+    watch = Watch(FakeQueue(message("1", "/lake/.staging/a")), LAKE, hidden)
+    watch.receive()
+    watch.process()
+    assert ["/lake/.staging/a"] in watch.scans
+
+
 def missing(*names: str) -> IngestReport:
-    return msgspec.structs.replace(EMPTY, missing=tuple(f"lumos://file/lake/{n}" for n in names))
+    urns = (str(Urn.of("file", ["lake", *name.split("/")])) for name in names)
+    return msgspec.structs.replace(EMPTY, missing=tuple(urns))
+
+
+@pytest.mark.parametrize(
+    ("dataset", "path"),
+    [
+        pytest.param("orders", "/lake/orders/dt=1/part-0.csv", id="a file in a folder"),
+        pytest.param(
+            "a b/gr\u00f6\u00dfe", "/lake/a b/gr\u00f6\u00dfe/x.csv", id="encoded in URNs"
+        ),
+        pytest.param("orders_{date}.csv", "/lake/orders_2024.csv", id="a pattern of files"),
+        pytest.param("new/orders", "/lake/new/", id="a folder around it"),
+        pytest.param("orders", "abfss://lake@account.dfs.core.windows.net/orders/x", id="Azure"),
+    ],
+)
+def test_a_change_that_an_event_names_later_was_not_missed(dataset: str, path: str) -> None:
+    azure = AzureSourceSettings(buckets=("lake",), account="account")
+    watch = Watch(
+        FakeQueue(message("1", path)), LAKE, WatchedSource(source=azure, watch_mode="events")
+    )
+    watch.consumer.reconcile(missing(dataset, "other"))
+    watch.receive()
+    watch.process()
+    watch.consumer.reconcile(missing())
+    assert watch.counts["missed"] == 1
 
 
 def test_changes_that_no_event_has_named_are_reported(caplog: pytest.LogCaptureFixture) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -160,6 +161,68 @@ def test_the_changes_of_a_bucket_are_recorded_once_through_its_queue(
     # Only the message that nobody can parse is left, on its way to the dead letters.
     assert sum(map(int, attributes.values())) <= 1
     assert watch.report.looks == 1
+
+
+@pytest.mark.slow
+def test_the_changes_of_a_bucket_of_minio_are_recorded_once_through_its_webhook(
+    lake: Path,
+) -> None:
+    import boto3
+
+    from servers.minio import KEY, SECRET, minio
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    for name in ("clicks", "orders", "visits"):
+        write_parquet(lake / f"{name}/part-0.parquet", id=pa.int64())
+    with minio(webhook=f"http://{address}/", token="hush-hush-token") as (endpoint, arn):
+        s3 = boto3.client("s3", "us-east-1", endpoint_url=endpoint,
+                          aws_access_key_id=KEY, aws_secret_access_key=SECRET)  # fmt: skip
+        s3.create_bucket(Bucket="lake")
+        rule = {"Key": {"FilterRules": [{"Name": "prefix", "Value": "datasets/"}]}}
+        events = ["s3:ObjectCreated:*", "s3:ObjectRemoved:*"]
+        s3.put_bucket_notification_configuration(
+            Bucket="lake",
+            NotificationConfiguration={
+                "QueueConfigurations": [{"QueueArn": arn, "Filter": rule, "Events": events}]
+            },
+        )
+
+        def put(file: str) -> None:
+            s3.put_object(Bucket="lake", Key=f"datasets/{file}", Body=(lake / file).read_bytes())
+
+        for file in lake.rglob("*.parquet"):
+            put(str(file.relative_to(lake)))
+        section = {
+            "type": "s3", "bucket": "lake", "prefix": "datasets/", "endpoint_url": endpoint,
+            "region": "us-east-1", "access_key_id": KEY, "secret_access_key": SECRET,
+            "watch_mode": "events", "event_types": ["ObjectCreated", "ObjectDeleted"],
+            "event_webhook": {"listen": address, "token": "hush-hush-token"},
+        }  # fmt: skip
+        with Watch(section) as watch:
+            watch.expect("users CREATED", "clicks CREATED", "orders CREATED", "visits CREATED")
+            write_parquet(lake / "orders/part-1.parquet", id=pa.int64(), total=pa.float64())
+            # In one part, which S3 allows for the last one.
+            upload = {"Bucket": "lake", "Key": "datasets/orders/part-1.parquet"}
+            id = s3.create_multipart_upload(**upload)["UploadId"]
+            part = s3.upload_part(
+                **upload, UploadId=id, PartNumber=1,
+                Body=(lake / "orders/part-1.parquet").read_bytes(),
+            )  # fmt: skip
+            s3.complete_multipart_upload(
+                **upload, UploadId=id,
+                MultipartUpload={"Parts": [{"ETag": part["ETag"], "PartNumber": 1}]},
+            )  # fmt: skip
+            watch.expect("orders SCHEMA_CHANGED")
+            s3.delete_object(Bucket="lake", Key="datasets/visits/part-0.parquet")
+            watch.expect("visits DELETED")
+        # What MinIO has sent while nobody watched is found by the first scan.
+        put("visits/part-0.parquet")
+        with Watch(section) as watch:
+            watch.expect("visits RESTORED")
+            watch.wait_for(lambda: watch.status.buffered == 0 and watch.status.counts.events >= 1)
+        assert watch.events == []
 
 
 def _add_slowly(folder: Path, files: dict[str, bytes]) -> None:

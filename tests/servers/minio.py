@@ -1,6 +1,7 @@
 """A real MinIO on this machine, built by Go from its public module into build/ once: ten minutes.
 
-MinIO is under the AGPL, so it is used by tests only.
+This fetches about 250 modules from the Go proxy (about 1 GB in Go's module cache). MinIO is under the
+AGPL, so it is used by tests only.
 """
 
 import os

@@ -1,7 +1,8 @@
 """Batches of storage events: many events about the same folder cause one scan."""
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from itertools import chain, takewhile
 from typing import Final
 
 from lumos.sources.events import ReceivedMessage
@@ -10,9 +11,13 @@ from lumos.sources.events import ReceivedMessage
 QUIET_SECONDS: Final = 0.25
 # The longest time between the first event of a batch and its scan.
 MAX_DELAY: Final = 5.0
-MAX_BATCH_MESSAGES: Final = 5_000
-# Messages that are held in memory; the others stay in the queue.
-MAX_BUFFERED_MESSAGES: Final = 20_000
+# Messages that arrive together and late are a backlog, whose end is waited for.
+BACKLOG_MESSAGES: Final = 50
+BACKLOG_QUIET_SECONDS: Final = 2.0
+MAX_BACKLOG_DELAY: Final = 120.0
+# Messages that are held in memory; the others stay in the queue. SQS delivers at most 120,000
+# messages that are not deleted.
+MAX_BUFFERED_MESSAGES: Final = 110_000
 _MAX_BUFFERED_EVENTS: Final = 200_000
 
 
@@ -20,46 +25,85 @@ class EventBuffer:
     """Messages that are collected until their batch is scanned; thread-safe.
 
     A batch is ready when events stop arriving, when its first message has waited as long as the
-    last scan took, or when it is large. So a fast scan makes small batches and short delays, and a
-    slow one makes large batches instead of falling behind. `changed` is notified of new messages.
+    last scan took, or when the buffer is full. So a fast scan makes small batches and short delays,
+    and a slow one makes large batches instead of falling behind. A backlog, such as the objects of
+    a large copy or of a time without a watcher, is one batch as far as the buffer allows.
+    `changed` is notified of new messages; `clock` is for intervals and `now` for times of day.
     """
 
-    def __init__(self, *, clock: Callable[[], float], changed: threading.Condition) -> None:
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], float],
+        now: Callable[[], float],
+        changed: threading.Condition,
+    ) -> None:
         self._clock = clock
+        self._now = now
         self._changed = changed
         self._waiting: dict[str, ReceivedMessage] = {}
         self._taken: dict[str, ReceivedMessage] = {}
+        # When each message was received or its lease was extended, the oldest first.
+        self._leased_at: dict[str, float] = {}
+        self._events = 0
         self._first_at = 0.0
         self._last_at = 0.0
         self._not_before = 0.0
         self._delay = QUIET_SECONDS
+        self._is_backlog = False
 
-    def add(self, messages: Iterable[ReceivedMessage]) -> None:
+    def add(self, messages: Sequence[ReceivedMessage]) -> None:
         """Add messages; a message that was delivered again replaces the first one."""
         with self._changed:
             now = self._clock()
+            if not self._waiting:
+                self._first_at = now
+            self._last_at = now
+            sent_at = messages[-1].sent_at
+            self._is_backlog = (
+                len(messages) >= BACKLOG_MESSAGES
+                and sent_at is not None
+                and self._now() - sent_at > MAX_DELAY
+            )
             for message in messages:
-                if not self._waiting:
-                    self._first_at = now
-                self._last_at = now
+                replaced = self._waiting.get(message.receipt)
+                self._events += len(message.events) - (len(replaced.events) if replaced else 0)
                 self._waiting[message.receipt] = message
+                self._leased_at.pop(message.receipt, None)
+                self._leased_at[message.receipt] = now
             self._changed.notify_all()
 
     @property
     def is_full(self) -> bool:
         """Whether no more messages should be received for now."""
         with self._changed:
-            held = (*self._waiting.values(), *self._taken.values())
             return (
-                len(held) >= MAX_BUFFERED_MESSAGES
-                or sum(len(each.events) for each in held) >= _MAX_BUFFERED_EVENTS
+                len(self._waiting) + len(self._taken) >= MAX_BUFFERED_MESSAGES
+                or self._events >= _MAX_BUFFERED_EVENTS
             )
 
     @property
-    def receipts(self) -> list[str]:
-        """The receipts of all messages that are not finished."""
+    def size(self) -> int:
+        """The number of messages that are not finished."""
         with self._changed:
-            return [*self._taken, *self._waiting]
+            return len(self._taken) + len(self._waiting)
+
+    @property
+    def oldest_sent_at(self) -> float | None:
+        """When the first message that is not finished was sent; None if there is none."""
+        with self._changed:
+            first = next(chain(self._taken.values(), self._waiting.values()), None)
+            return None if first is None else first.sent_at
+
+    def renew_leases(self, age: float) -> list[str]:
+        """The receipts of messages whose leases are so old, which from now on count as new."""
+        with self._changed:
+            now = self._clock()
+            due = list(takewhile(lambda each: now - self._leased_at[each] > age, self._leased_at))
+            for receipt in due:
+                del self._leased_at[receipt]
+                self._leased_at[receipt] = now
+            return due
 
     @property
     def ready_at(self) -> float | None:
@@ -67,8 +111,11 @@ class EventBuffer:
         with self._changed:
             if not self._waiting:
                 return None
-            ready_at = min(self._first_at + self._delay, self._last_at + QUIET_SECONDS)
-            if len(self._waiting) >= MAX_BATCH_MESSAGES:
+            quiet, delay = QUIET_SECONDS, self._delay
+            if self._is_backlog:
+                quiet, delay = BACKLOG_QUIET_SECONDS, MAX_BACKLOG_DELAY
+            ready_at = min(self._first_at + delay, self._last_at + quiet)
+            if self.is_full:
                 ready_at = self._first_at
             return max(ready_at, self._not_before)
 
@@ -81,12 +128,18 @@ class EventBuffer:
     def finish(self, *, seconds: float) -> None:
         """Forget the messages of the batch, whose scan took so long."""
         with self._changed:
+            for receipt, message in self._taken.items():
+                self._events -= len(message.events)
+                if receipt not in self._waiting:
+                    del self._leased_at[receipt]
             self._taken = {}
             self._delay = min(max(QUIET_SECONDS, seconds), MAX_DELAY)
 
     def put_back(self, *, wait: float) -> None:
         """Keep the messages of the batch for another try after some seconds."""
         with self._changed:
+            for receipt in self._taken.keys() & self._waiting.keys():
+                self._events -= len(self._taken[receipt].events)
             self._waiting = {**self._taken, **self._waiting}
             self._taken = {}
             self._not_before = self._clock() + wait

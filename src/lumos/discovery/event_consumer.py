@@ -4,7 +4,7 @@ import logging
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final
 
 from lumos.config.settings import WatchedSource
@@ -68,7 +68,7 @@ class EventConsumer:
             (each, [events.root] if events.root else file_roots(each.source))  # type: ignore[arg-type]
             for each in watched
         ]
-        self._buffer = EventBuffer(clock=clock, changed=changed)
+        self._buffer = EventBuffer(clock=clock, now=now, changed=changed)
         self._counts: Counter[str] = Counter()
         self._lags: deque[float] = deque(maxlen=_MAX_LAGS)
         self._failures = 0
@@ -158,7 +158,7 @@ class EventConsumer:
         unnamed = {"MODIFIED", None} if self.events.root else {None}
         urns = [each.urn for each in report.datasets if each.event not in unnamed]
         for urn in (*urns, *report.missing):
-            self._unexplained[Urn.parse(urn).path_text] = now
+            self._unexplained["/".join(Urn.parse(urn).path)] = now
         self.save_status()
 
     def save_status(self) -> None:
@@ -166,13 +166,18 @@ class EventConsumer:
         self._settle()
         self._refresh_backlog()
         lags = sorted(self._lags)
+        oldest = self._buffer.oldest_sent_at
+        if oldest is not None:
+            # While batches fail or take long, nothing is finished and the lag grows nevertheless.
+            waiting = self._now() - oldest
+            lags = [max(each, waiting) for each in lags or [waiting]]
         self._report_status(
             EventStatus(
                 name=self.events.name,
                 sources=tuple(root for _, roots in self._roots for root in roots),
                 lag_seconds=round(lags[-1], 3) if lags else None,
                 lag_p95_seconds=round(lags[int(0.95 * (len(lags) - 1))], 3) if lags else None,
-                buffered=len(self._buffer.receipts),
+                buffered=self._buffer.size,
                 waiting=self._backlog.waiting,
                 in_progress=self._backlog.in_progress,
                 dead=self._backlog.dead,
@@ -185,13 +190,13 @@ class EventConsumer:
         self, messages: Sequence[ReceivedMessage]
     ) -> list[tuple[WatchedSource, frozenset[str]]]:
         """The changed paths of each source."""
-        paths = {event.path: event.type for message in messages for event in message.events}
+        events = {(event.path, event.type) for message in messages for event in message.events}
         named = []
         for watched, roots in self._roots:
             types = watched.event_types
             below = frozenset(
                 path
-                for path, kind in paths.items()
+                for path, kind in events
                 if kind in types and any(is_below(path, root) for root in roots)
             )
             named.append((watched, below))
@@ -215,14 +220,11 @@ class EventConsumer:
 
     def _receive(self) -> None:
         failures = 0
-        kept_at = self._clock()
         while not self._stop.is_set():
             lease = self.events.lease_seconds
             try:
-                if lease is not None and self._clock() - kept_at > lease / 3:
-                    kept_at = self._clock()
-                    if receipts := self._buffer.receipts:
-                        self.events.keep(receipts)
+                if lease is not None and (due := self._buffer.renew_leases(lease / 2)):
+                    self.events.keep(due)
                 if self._buffer.is_full:
                     self._stop.wait(_FULL_SECONDS)
                     continue
@@ -253,8 +255,6 @@ class EventConsumer:
                 "%s: %s cannot be parsed; the first is %s.",
                 self.events.name, plural(len(new), "message"), message.reason,
             )  # fmt: skip
-        if malformed:
-            self.events.reject(malformed)
         relevant, others = [], []
         for message in messages:
             if message.outcome == "malformed":
@@ -269,6 +269,9 @@ class EventConsumer:
         if relevant:
             self._last_event_at = self._now()
             self._buffer.add(relevant)
+        # These requests may fail, so they follow what must not be lost.
+        if malformed:
+            self.events.reject(malformed)
         if others:
             self.events.acknowledge([each.receipt for each in others])
 
@@ -276,12 +279,12 @@ class EventConsumer:
         """Whether a path may be data of a watched source."""
         if self._ignored and path.startswith(self._ignored):
             return False
-        for _, roots in self._roots:
-            for root in roots:
-                if is_below(path, root):
-                    relative = path[len(root.rstrip("/")) + 1 :].rstrip("/")
-                    is_log = table_root_in(f"{relative}/log") or table_root_in(relative)
-                    return is_log is not None or not any(map(is_hidden, relative.split("/")))
+        for root in (root for _, roots in self._roots for root in roots):
+            if is_below(path, root):
+                relative = path[len(root.rstrip("/")) + 1 :].rstrip("/")
+                is_log = table_root_in(f"{relative}/log") or table_root_in(relative)
+                if is_log is not None or not any(map(is_hidden, relative.split("/"))):
+                    return True
         return False
 
     def _settle(self, *, all_changes: bool = False) -> None:
@@ -307,11 +310,26 @@ class EventConsumer:
 
     def _explain(self, paths: Collection[str]) -> None:
         """Events have named these paths, so their changes were not missed."""
+        if self.events.root and paths:
+            self._unexplained.clear()
+        if not self._unexplained:
+            return
+        folders: set[str] = set()
+        named: set[str] = set()
         for path in paths:
-            location = path.partition("://")[2] or path.lstrip("/")
-            for urn_path in list(self._unexplained):
-                if is_below(location, urn_path.partition("{")[0].rstrip("/")):
-                    del self._unexplained[urn_path]
+            authority, slash, rest = path.partition("://")[2].partition("/")
+            # Containers of Azure are `container@account`, and URNs name the container.
+            location = f"{authority.partition('@')[0]}{slash}{rest}" or path.lstrip("/")
+            if location.endswith("/"):
+                folders.add(location.rstrip("/"))
+            named.update(_with_parents(location.rstrip("/")))
+        for urn_path in list(self._unexplained):
+            base = urn_path
+            if "{" in base:
+                # Names of files may be patterns, such as `orders_{date}.csv`.
+                base = base.partition("{")[0].rpartition("/")[0]
+            if base in named or not folders.isdisjoint(_with_parents(base)):
+                del self._unexplained[urn_path]
 
     def _refresh_backlog(self) -> None:
         if self._clock() - self._backlog_at < _BACKLOG_SECONDS and self._backlog_at:
@@ -321,3 +339,10 @@ class EventConsumer:
             self._backlog = self.events.backlog()
         except EventSourceFailed as problem:
             _log.info("%s", problem)
+
+
+def _with_parents(location: str) -> Iterator[str]:
+    """A location and the folders that it lies in."""
+    while location:
+        yield location
+        location = location.rpartition("/")[0]

@@ -38,8 +38,9 @@ class EventCounts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False
 class EventStatus(msgspec.Struct, frozen=True, kw_only=True):
     """One event source: how far behind it is, what waits, and what has happened so far.
 
-    Lag is the time from the change of an object until its effect was stored. `buffered` messages
-    are in the memory of the watcher; `waiting`, `in_progress` and `dead` ones in the queue.
+    Lag is the time from the change of an object until its effect was stored, and at least the age
+    of the oldest message that the watcher holds. `buffered` messages are in the memory of the
+    watcher; `waiting`, `in_progress` and `dead` ones in the queue.
     """
 
     name: str

@@ -113,6 +113,12 @@ def test_messages_of_azure_queues_are_encoded() -> None:
         pytest.param(json.dumps({**event_bridge(), "source": "aws.ec2"}), id="not of S3"),
         pytest.param(json.dumps(event_grid("Microsoft.KeyVault.SecretExpired")), id="not of a storage"),
         pytest.param('{"subject": "/x", "data": {}, "eventType": "Microsoft.Storage.BlobCreated"}', id="no container"),
+        pytest.param(json.dumps({**event_grid(), "data": {"url": "http://[x"}}), id="an impossible URL"),
+        pytest.param(
+            json.dumps({**event_grid("Microsoft.Storage.BlobRenamed"),
+                        "data": {"destinationUrl": "https://a.b/c", "sourceUrl": "http://[x"}}),
+            id="an impossible old URL",
+        ),
     ],
 )  # fmt: skip
 def test_everything_else_is_malformed(body: str) -> None:

@@ -70,13 +70,22 @@ def test_a_lost_connection_is_opened_again_and_the_database_is_scanned(
     events.close()
 
 
-def test_only_superusers_may_create_the_trigger(empty_postgres: str) -> None:
+def test_only_superusers_may_create_the_trigger_and_it_hinders_nobody(empty_postgres: str) -> None:
     execute(empty_postgres, "DROP ROLE IF EXISTS plain", "CREATE ROLE plain LOGIN PASSWORD 'p'",
             "GRANT CREATE ON DATABASE " + empty_postgres.rpartition("/")[2] + " TO plain")  # fmt: skip
     parsed = psycopg.conninfo.conninfo_to_dict(empty_postgres)
     url = f"postgresql://plain:p@{parsed['host']}:{parsed['port']}/{parsed['dbname']}"
     with pytest.raises(EventSourceFailed, match="only superusers may"):
         setup_events(url, [], dry_run=False)
+    setup_events(empty_postgres, [], dry_run=False)
+    events = PostgresNotifications(PostgresSourceSettings(connection_string=ConnectionString(url)))
+    events.open()
+    assert events._connection is not None
+    assert events._connection.info.get_parameters()["keepalives_idle"] == "60"
+    # The trigger concerns everybody who changes a schema, and must not get in their way.
+    execute(url, "CREATE SCHEMA theirs", "CREATE TABLE theirs.notes (id int)")
+    assert len(events.receive(10)) == 1
+    events.close()
 
 
 def test_a_new_table_is_recorded_at_once(

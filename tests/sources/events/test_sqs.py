@@ -205,6 +205,35 @@ def test_notifications_of_others_stay(sqs: Any, bucket: Bucket, section: S3Sourc
     assert notifications(bucket) == before
 
 
+def test_topics_and_functions_stay(bucket: Bucket, section: S3SourceSettings) -> None:
+    def filtered(prefix: str) -> dict[str, Any]:
+        rules = [{"Name": "prefix", "Value": prefix}, {"Name": "suffix", "Value": ".csv"}]
+        return {"Events": ["s3:ObjectCreated:*"], "Filter": {"Key": {"FilterRules": rules}}}
+
+    client = bucket.made.meta.client
+    client.put_bucket_notification_configuration(
+        Bucket=bucket.name,
+        SkipDestinationValidation=True,
+        NotificationConfiguration={
+            "TopicConfigurations": [
+                {"Id": "t", "TopicArn": "arn:aws:sns:us-east-1:1:t", **filtered("a/")}
+            ],
+            "LambdaFunctionConfigurations": [
+                {"Id": "f", "LambdaFunctionArn": "arn:aws:lambda:us-east-1:1:function:f",
+                 **filtered("b/")}
+            ],
+        },
+    )  # fmt: skip
+    before = notifications(bucket)
+    assert set(before) == {"TopicConfigurations", "LambdaFunctionConfigurations"}
+    assert setup(f"s3://{bucket.name}/raw", [section], dry_run=False).other_notifications == 2
+    found = notifications(bucket)
+    assert len(found.pop("QueueConfigurations")) == 1
+    assert found == before
+    teardown(f"s3://{bucket.name}/raw", [section], dry_run=False)
+    assert notifications(bucket) == before
+
+
 def test_events_that_already_have_a_target_are_not_taken_away(
     sqs: Any, bucket: Bucket, section: S3SourceSettings
 ) -> None:

@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any, ClassVar, Final
 
 from lumos.config.settings import StorageEventType
@@ -17,6 +18,8 @@ from lumos.sources.events.interface import (
 _DEBOUNCE: Final = 200
 _STEP: Final = 50
 _TIMEOUT: Final = 200
+# Linux needs no permission to read for this.
+_OPEN: Final = getattr(os, "O_PATH", os.O_RDONLY)
 
 
 class FolderEvents(EventSource):
@@ -29,6 +32,7 @@ class FolderEvents(EventSource):
         self._folders = folders
         self._changes: Iterator[set[tuple[Any, str]]] | None = None
         self._first: set[tuple[Any, str]] = set()
+        self._descriptors: dict[str, int] = {}
         self._number = 0
         self._has_failed = False
 
@@ -39,6 +43,10 @@ class FolderEvents(EventSource):
             raise EventSourceFailed(
                 "Events of local folders need watchfiles: pip install 'lumos[watch]'"
             ) from None
+        for folder in self._folders:
+            # A folder that does not exist yet is opened when it does.
+            with suppress(OSError):
+                self._descriptors[folder] = os.open(folder, _OPEN)
         # Names that the library ignores by default, such as .git, may be data here.
         self._changes = watch(
             *self._folders,
@@ -54,6 +62,7 @@ class FolderEvents(EventSource):
             # Watching begins with the first step of the generator.
             self._first = next(self._changes, set())
         except (OSError, RuntimeError) as problem:
+            self.close()
             raise EventSourceFailed(_explain(self.name, problem)) from None
 
     def receive(self, wait: float) -> list[ReceivedMessage]:  # noqa: ARG002 - watchfiles waits
@@ -64,9 +73,15 @@ class FolderEvents(EventSource):
         try:
             changes = changes or next(self._changes)
         except (OSError, RuntimeError, StopIteration) as problem:
-            self._changes, self._has_failed = None, True
+            self.close()
+            self._has_failed = True
             raise EventSourceFailed(_explain(self.name, problem)) from None
         paths = {path for _, path in changes}
+        if any(map(self._is_replaced, self._folders)):
+            # The kernel goes on to watch the folder that was deleted or moved away.
+            self.close()
+            self._has_failed = True
+            self.open()
         if self._has_failed:
             # Nobody knows what has changed in the meantime.
             paths, self._has_failed = {*paths, *self._folders}, False
@@ -83,6 +98,21 @@ class FolderEvents(EventSource):
     def close(self) -> None:
         if self._changes is not None:
             self._changes.close()  # type: ignore[attr-defined]
+            self._changes = None
+        while self._descriptors:
+            os.close(self._descriptors.popitem()[1])
+
+    def _is_replaced(self, folder: str) -> bool:
+        """Whether the path leads to another folder than when it was opened.
+
+        Its number is not given to another folder while a descriptor is open.
+        """
+        descriptor = self._descriptors.get(folder)
+        try:
+            status = os.stat(folder)
+        except OSError:
+            return descriptor is not None
+        return descriptor is None or not os.path.samestat(status, os.fstat(descriptor))
 
 
 def _to_events(path: str, now: float) -> Iterator[ObjectEvent]:

@@ -9,7 +9,7 @@ import binascii
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
-from urllib.parse import unquote, unquote_plus, urlsplit
+from urllib.parse import SplitResult, unquote, unquote_plus, urlsplit
 
 import msgspec
 
@@ -179,19 +179,24 @@ def _event_grid_events(item: Any) -> Iterator[ObjectEvent]:
     if kind not in _EVENT_GRID:
         return
     at = _seconds(item.get("eventTime") or item.get("time"))
-    url = data.get("url") or data.get("destinationUrl") or data.get("sourceUrl")
-    host = (urlsplit(url).hostname or "") if isinstance(url, str) else ""
+    host = _url(data.get("url") or data.get("destinationUrl") or data.get("sourceUrl")).hostname
     container, _, key = subject.removeprefix(_CONTAINERS).partition("/blobs/")
     if not subject.startswith(_CONTAINERS) or not host:
         raise MalformedMessage("an Event Grid event without a container or account")
     folder = "/" if kind.startswith("Microsoft.Storage.Directory") else ""
     base = f"abfss://{_bucket(container)}@{host.replace('.blob.', '.dfs.')}/"
     yield ObjectEvent(f"{base}{_key(str, key)}{folder}", _EVENT_GRID[kind], at)
-    source = data.get("sourceUrl")
-    if kind.endswith("Renamed") and isinstance(source, str):
+    if kind.endswith("Renamed") and "sourceUrl" in data:
         # The old name is gone; the path of a URL starts with the container.
-        old_key = unquote(urlsplit(source).path).removeprefix(f"/{container}/")
+        old_key = unquote(_url(data["sourceUrl"]).path).removeprefix(f"/{container}/")
         yield ObjectEvent(f"{base}{_key(str, old_key)}{folder}", StorageEventType.DELETED, at)
+
+
+def _url(text: object) -> SplitResult:
+    try:
+        return urlsplit(text if isinstance(text, str) else "")
+    except ValueError:
+        raise MalformedMessage("an impossible URL") from None
 
 
 def _bucket(name: str) -> str:

@@ -206,13 +206,14 @@ class _Handler(BaseHTTPRequestHandler):
                 is_accepted = len(body) == int(length) and self.server.events.accept(body)
             except EventSourceFailed:
                 is_accepted = False
-            self._answer(200 if is_accepted else 503, is_read=True)
+            self._answer(200 if is_accepted else 503)
 
-    def _answer(self, status: int, *, is_read: bool = False) -> None:
+    def _answer(self, status: int) -> None:
         self.send_response(status)
         self.send_header("Content-Length", "0")
-        if not is_read and self.command == "POST":
-            # The rest of the request is not read.
+        if status != 200:
+            # The request may not be read to its end, or the watcher may be closed: MinIO would
+            # send to this connection for ever instead of to the watcher that follows.
             self.send_header("Connection", "close")
             self.close_connection = True
         self.end_headers()

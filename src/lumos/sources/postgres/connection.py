@@ -86,6 +86,10 @@ class PostgresConnector:
             "connect_timeout": _CONNECT_SECONDS,
             "fallback_application_name": "lumos",
             "client_encoding": "UTF8",
+            # Firewalls drop idle connections silently, such as those that wait for notifications.
+            "keepalives_idle": 60,
+            "keepalives_interval": 15,
+            "keepalives_count": 4,
         }
         try:
             # Connection poolers do not support prepared statements.
