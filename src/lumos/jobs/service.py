@@ -32,6 +32,7 @@ from lumos.model.job import (
 from lumos.progress import Progress, no_progress
 from lumos.store import Database, JobRegistry, Store
 from lumos.store.configured import create_when_reachable
+from lumos.tracing import trace_headers
 
 _log = logging.getLogger(__name__)
 MAX_PRIORITY: Final = 100
@@ -145,6 +146,7 @@ class Jobs:
             idempotency_key=idempotency_key,
             concurrency_key=key,
             concurrency_limit=1 if key is None else settings.limit_of(key),
+            trace=trace_headers(),
         )
 
     def run(
@@ -221,7 +223,7 @@ class Jobs:
         job = registry.job(id)
         if job is None:
             raise UnknownJob(id)
-        if not registry.requeue(id):
+        if not registry.requeue(id, trace=trace_headers()):
             raise MisuseError(
                 f"Job {id} is {job.state}; only failed, dead and cancelled jobs can be retried. "
                 f"See it with: lumos job show {id}"

@@ -31,7 +31,7 @@ from lumos.tracing import span
 # Oldest first; this version of Lumos reads and writes the last one.
 REVISIONS: Final = (
     "0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011",
-    "0012", "0013", "0014", "0015", "0016", "0017", "0018", "0019", "0020", "0021", "0022",
+    "0012", "0013", "0014", "0015", "0016", "0017", "0018", "0019", "0020", "0021", "0022", "0023",
 )  # fmt: skip
 HEAD: Final = REVISIONS[-1]
 # Stores older than this revision need their search index rebuilt.
