@@ -21,8 +21,9 @@ from lumos.errors import MisuseError, UnknownName
 from lumos.model.change import Verdict
 from lumos.model.dataset import Dataset, Lineage, Owner, Ownership, UpstreamEdge
 from lumos.model.urn import Urn, display_names
-from lumos.names import find_urn
+from lumos.names import find_dataset, find_urn
 from lumos.store import DatasetFilter, Facets, SourceCount, Store
+from lumos.store.errors import UnknownDataset
 from lumos.store.history import EventFilter
 
 # The maximum number of tables known from lineage only that a search returns.
@@ -173,12 +174,14 @@ class Datasets:
         from lumos.schemas.changes import last_split
 
         store = self._store()
-        urn = find_urn(store, name, with_lineage=True)
-        if store.entries.get(urn) is None:
+        try:
+            known = find_dataset(store, name)
+        except UnknownDataset:
+            urn = find_urn(store, name, with_lineage=True)
             return ShowReport.of(self._visible(_from_lineage(store, urn)), state="assumed")
-        state = store.state(urn)
-        split = last_split(store, urn) if state == "split" else None
-        return ShowReport.of(self._visible(store.get(urn)), state=state, split=split)
+        split = last_split(store, known.urn) if known.state == "split" else None
+        dataset = self._visible(store.dataset_of(known))
+        return ShowReport.of(dataset, state=known.state, split=split)
 
     def _visible(self, dataset: Dataset) -> Dataset:
         hidden = dict.fromkeys(self._hidden_aspects)

@@ -29,6 +29,7 @@ from lumos.model.job import (
     JobState,
     ScheduleRecord,
 )
+from lumos.model.json_codec import to_json
 from lumos.progress import Progress, no_progress
 from lumos.store import Database, JobRegistry, Store
 from lumos.store.configured import create_when_reachable
@@ -356,6 +357,12 @@ class Jobs:
     def _submit(self, request: JobRequest) -> JobReport:
         registry = self._make_store().jobs
         job, is_new = registry.submit(request)
+        # As JSON: what was read from the store has lists instead of tuples.
+        if to_json([job.kind, job.arguments]) != to_json([request.kind, request.arguments]):
+            raise MisuseError(
+                f"The idempotency key '{request.idempotency_key}' belongs to job {job.id}, which "
+                f"is a different request. See it with: lumos job show {job.id}"
+            )
         if is_new and (request.not_before is None or request.not_before <= job.created_at):
             self._transport.announce()
         return JobReport.with_log(job, registry.log(job.id))
