@@ -24,13 +24,14 @@ from benchmarks import search
 from lumos import Lumos
 
 DATASETS = int(os.environ.get("LUMOS_BENCH_DATASETS", "100000"))
-SECONDS = float(os.environ.get("LUMOS_BENCH_SECONDS", "20"))
+SECONDS = float(os.environ.get("LUMOS_BENCH_SECONDS", "10"))
 MEMORY_SECONDS = float(os.environ.get("LUMOS_BENCH_MEMORY_SECONDS", "600"))
 STREAMS = 200
 SERVERS = 2
 CONNECTIONS = 8
 REQUESTS = 100
 ROUNDS = 3
+_REQUEST_SECONDS = 120
 _SCRIPT = Path(__file__).parents[1] / "scripts" / "postgres"
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -54,11 +55,11 @@ def measure() -> dict[str, Any]:
                 _processes("lumos", "serve", "--config", str(config), "--workers", "0", "--port") as
                 served,
             ):  # fmt: skip
+                memory = asyncio.run(_memory(config, requests, served))
                 found = {
                     kind: _compare(kind, requests, served.ports, bare.ports)
                     for kind in ("search", "show")
                 }
-                memory = asyncio.run(_memory(config, requests, served))
     return {"datasets": DATASETS, "servers": SERVERS, "connections": CONNECTIONS, **found, **memory}
 
 
@@ -211,7 +212,8 @@ async def _client(port: int, targets: list[str], deadline: float, *, seed: int) 
     while (begun := time.perf_counter()) < deadline:
         head = f"GET {chance.choice(targets)} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n"
         writer.write(head.encode())
-        answer = await reader.readuntil(b"\r\n\r\n")
+        async with asyncio.timeout(_REQUEST_SECONDS):
+            answer = await reader.readuntil(b"\r\n\r\n")
         if not answer.startswith(b"HTTP/1.1 200"):
             raise RuntimeError(answer.decode())
         length = next(

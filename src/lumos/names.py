@@ -76,7 +76,7 @@ def find_urn(store: Store, text: str, *, with_lineage: bool = False) -> str:
         if not urns:
             raise
         return urns[0]
-    if store.entries.get(urn) is None and not has_lineage(store, urn):
+    if store.find_known(urn) is None and not has_lineage(store, urn):
         raise store.unknown(text)
     return urn
 

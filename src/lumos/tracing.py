@@ -107,14 +107,14 @@ def untraced() -> Iterator[None]:
         _IS_SUPPRESSED.reset(token)
 
 
-def trace_headers() -> dict[str, str]:
-    """The headers with which another process continues the current trace."""
+def trace_headers() -> dict[str, str] | None:
+    """The headers with which another process continues the current trace, if there is one."""
     headers: dict[str, str] = {}
     if "opentelemetry.trace" in sys.modules:
         from opentelemetry import propagate
 
         propagate.inject(headers)
-    return headers
+    return headers or None
 
 
 def start_tracing(process: str, environment: Mapping[str, str]) -> Callable[[], None]:

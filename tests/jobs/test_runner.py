@@ -223,5 +223,11 @@ def test_bad_questions_are_answered_with_advice(lumos: Lumos) -> None:
 
 
 def test_the_same_key_is_the_same_job(lumos: Lumos) -> None:
-    first = lumos.jobs.submit("version", idempotency_key="release-7")
-    assert lumos.jobs.submit("version", idempotency_key="release-7").id == first.id
+    request: dict[str, Any] = {"arguments": {"paths": ["models"]}, "idempotency_key": "release-7"}
+    first = lumos.jobs.submit("lineage", **request)
+    assert lumos.jobs.submit("lineage", **request).id == first.id
+    # A key that is used for something else is a mistake: its job would silently not be queued.
+    for kind, arguments in (("version", {}), ("lineage", {"paths": ["marts"]})):
+        with pytest.raises(MisuseError, match=f"belongs to job {first.id}"):
+            lumos.jobs.submit(kind, arguments, idempotency_key="release-7")
+    assert len(lumos.jobs.list().jobs) == 1

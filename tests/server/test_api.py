@@ -7,6 +7,7 @@ import logging
 from typing import Any
 
 import pytest
+from sqlalchemy import event
 
 from lumos import Lumos
 from lumos.discovery.watch_status import EventStatus, WatchStatusFiles
@@ -281,3 +282,10 @@ def test_writes_are_audited_with_who_sent_them(client: Any, lumos: Lumos) -> Non
         "token", "ci", "127.0.0.1", "r-9", "tag add",
     )  # fmt: skip
     assert lumos.changes(limit=1).events[0].author == "ci"
+
+
+def test_a_read_is_one_transaction(lumos: Lumos, client: Any) -> None:
+    begun: list[object] = []
+    event.listen(lumos.database.engine, "begin", begun.append)
+    assert client.get("/api/v1/datasets/show", params={"urn": "orders"}).status_code == 200
+    assert len(begun) == 1

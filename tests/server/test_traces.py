@@ -1,4 +1,4 @@
-"""OpenTelemetry traces, sent to a collector by a real server and the processes of its jobs."""
+"""OpenTelemetry traces, in this process and as real servers and jobs send them to a collector."""
 
 import os
 import subprocess
@@ -14,12 +14,17 @@ from typing import Any
 import httpx
 import pytest
 
+from jobs.conftest import MISTAKE, SUCCESS, ScriptedRunner, quick
 from lumos import Lumos
+from lumos.jobs.runner import AnyJobEvent
+from lumos.jobs.store_transport import PollingTransport
+from lumos.jobs.worker import JobWorker
 from server.live_server import live_server
 
 pytest.importorskip("opentelemetry.sdk", reason="pip install 'lumos[otel]'")
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 CALLER = "00f067aa0ba902b7"
+OTHER_TRACE = "0af7651916cd43dd8448eb211c80319c"
 SECRET = "hunter2-planted"
 
 
@@ -91,6 +96,62 @@ def collecting() -> Iterator[Collector]:
             collector.shutdown()
 
 
+@pytest.fixture(scope="module")
+def exporter() -> Iterator[Any]:
+    """The spans of this process."""
+    from opentelemetry import trace
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    memory = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(memory))
+    trace.set_tracer_provider(provider)
+    yield memory
+    provider.shutdown()
+
+
+def test_a_job_continues_the_trace_of_the_request_that_queued_it(
+    lumos: Lumos, client: Any, exporter: Any
+) -> None:
+    registry = lumos.create_store().jobs
+
+    def send(path: str, body: dict[str, Any], trace: str) -> Any:
+        headers = {"traceparent": f"00-{trace}-{CALLER}-01"}
+        answer = client.post(f"/api/v1/jobs{path}", json=body, headers=headers)
+        assert answer.status_code == 200, answer.text
+        return answer.json()["id"]
+
+    def run(event: AnyJobEvent) -> None:
+        exporter.clear()
+        JobWorker(
+            registry,
+            PollingTransport(1),
+            quick(),
+            make_runner=lambda: ScriptedRunner(lambda _job: event),
+            fire=lambda: 0,
+        ).run_once()
+
+    def job_span() -> tuple[str, str]:
+        (found,) = [each for each in exporter.get_finished_spans() if each.name == "job version"]
+        return f"{found.context.trace_id:032x}", f"{found.parent.span_id:016x}"
+
+    def request_span(name: str) -> str:
+        spans = exporter.get_finished_spans()
+        return next(f"{each.context.span_id:016x}" for each in spans if each.name == name)
+
+    id = send("", {"kind": "version"}, TRACE)
+    parent = request_span("POST /api/v1/jobs")
+    run(MISTAKE)
+    assert job_span() == (TRACE, parent)
+    # A retry is another request.
+    send("/retry", {"id": id}, OTHER_TRACE)
+    parent = request_span("POST /api/v1/jobs/retry")
+    run(SUCCESS)
+    assert job_span() == (OTHER_TRACE, parent)
+
+
 @pytest.mark.slow
 def test_requests_jobs_and_the_store_are_traced(
     folder: Path, monkeypatch: pytest.MonkeyPatch
@@ -104,7 +165,8 @@ def test_requests_jobs_and_the_store_are_traced(
             shown = f"{server.url}/api/v1/datasets/show"
             assert httpx.get(shown, params=query, headers=headers).status_code == 200
             assert httpx.get(shown, params={"urn": SECRET}).status_code == 404
-            httpx.post(f"{server.url}/api/v1/jobs", json={"kind": "version"})
+            queued = httpx.post(f"{server.url}/api/v1/jobs", json={"kind": "version"})
+            assert queued.status_code == 200
             spans = collector.wait_for(
                 "GET /api/v1/datasets/show", "POST /api/v1/jobs", "job version", "run version"
             )
@@ -119,9 +181,10 @@ def test_requests_jobs_and_the_store_are_traced(
     assert {each["name"] for each in reads} == {"store read"}
     assert {each["parent"] for each in reads} == {request["id"]}
     assert f'"trace_id":"{TRACE}"' in lines.replace('": "', '":"')
-    # The job runs in a process of its own, whose spans belong to the trace of the job.
-    job, run = spans["job version"], spans["run version"]
-    assert (run["trace"], run["parent"]) == (job["trace"], job["id"])
+    # The job runs in a process of its own, in the trace of the request that queued it.
+    submit, job, run = spans["POST /api/v1/jobs"], spans["job version"], spans["run version"]
+    assert (job["trace"], job["parent"]) == (submit["trace"], submit["id"])
+    assert (run["trace"], run["parent"]) == (submit["trace"], job["id"])
     assert (job["process"], run["process"]) == ("server", "job")
     assert job["attributes"]["lumos.outcome"].string_value == "succeeded"
     in_child = [each for each in collector.spans if each["parent"] == run["id"]]

@@ -21,8 +21,10 @@ from lumos.errors import MisuseError, UnknownName
 from lumos.model.change import Verdict
 from lumos.model.dataset import Dataset, Lineage, Owner, Ownership, UpstreamEdge
 from lumos.model.urn import Urn, display_names
-from lumos.names import find_urn
+from lumos.names import find_dataset, find_urn
 from lumos.store import DatasetFilter, Facets, SourceCount, Store
+from lumos.store.datasets import KnownDataset
+from lumos.store.errors import UnknownDataset
 from lumos.store.history import EventFilter
 
 # The maximum number of tables known from lineage only that a search returns.
@@ -170,30 +172,37 @@ class Datasets:
 
     def show(self, name: str) -> ShowReport:
         """Show all aspects of a dataset."""
-        urn = find_urn(self._store(), name, with_lineage=True)
-        return self.show_many([urn])[urn]
+        store = self._store()
+        try:
+            known = find_dataset(store, name)
+        except UnknownDataset:
+            urn = find_urn(store, name, with_lineage=True)
+            return self._assumed_reports([urn])[urn]
+        return self._report(known, store.dataset_of(known))
 
     def show_many(self, urns: Collection[str]) -> dict[str, ShowReport]:
         """Show datasets by current or former URN, with few statements; unknown ones are omitted."""
-        # Imported late: `list` and `search` start faster without it.
-        from lumos.schemas.changes import last_split
-
         store = self._store()
         current = {urn: urn for urn in urns} | store.entries.former_names(urns)
         known = store.known_datasets(set(current.values()))
         datasets = store.get_many(known)
-        assumed = _from_lineage(store, set(current.values()) - known.keys())
-        reports: dict[str, ShowReport] = {}
-        for given, urn in current.items():
-            if urn in known:
-                state = known[urn].state
-                split = last_split(store, urn) if state == "split" else None
-                reports[given] = ShowReport.of(
-                    self._visible(datasets[urn]), state=state, split=split
-                )
-            elif urn in assumed:
-                reports[given] = ShowReport.of(self._visible(assumed[urn]), state="assumed")
-        return reports
+        reports = {urn: self._report(known[urn], each) for urn, each in datasets.items()}
+        reports |= self._assumed_reports(set(current.values()) - known.keys())
+        return {given: reports[urn] for given, urn in current.items() if urn in reports}
+
+    def _report(self, known: KnownDataset, dataset: Dataset) -> ShowReport:
+        # Imported late: `list` and `search` start faster without it.
+        from lumos.schemas.changes import last_split
+
+        split = last_split(self._store(), known.urn) if known.state == "split" else None
+        return ShowReport.of(self._visible(dataset), state=known.state, split=split)
+
+    def _assumed_reports(self, urns: Collection[str]) -> dict[str, ShowReport]:
+        """Reports of datasets that only lineage mentions."""
+        return {
+            urn: ShowReport.of(self._visible(dataset), state="assumed")
+            for urn, dataset in _from_lineage(self._store(), urns).items()
+        }
 
     def _visible(self, dataset: Dataset) -> Dataset:
         hidden = dict.fromkeys(self._hidden_aspects)

@@ -81,7 +81,7 @@ class RunnerRequest(msgspec.Struct, frozen=True, kw_only=True):
     arguments: dict[str, Any]
     completed_steps: tuple[Any, ...]
     # Headers with which the child continues the trace of the worker.
-    trace: dict[str, str] = {}
+    trace: dict[str, str] | None = None
 
 
 class RunnerDied(LumosError):

@@ -29,9 +29,11 @@ from lumos.model.job import (
     JobState,
     ScheduleRecord,
 )
+from lumos.model.json_codec import to_json
 from lumos.progress import Progress, no_progress
 from lumos.store import Database, JobRegistry, Store
 from lumos.store.configured import create_when_reachable
+from lumos.tracing import trace_headers
 
 _log = logging.getLogger(__name__)
 MAX_PRIORITY: Final = 100
@@ -145,6 +147,7 @@ class Jobs:
             idempotency_key=idempotency_key,
             concurrency_key=key,
             concurrency_limit=1 if key is None else settings.limit_of(key),
+            trace=trace_headers(),
         )
 
     def run(
@@ -221,7 +224,7 @@ class Jobs:
         job = registry.job(id)
         if job is None:
             raise UnknownJob(id)
-        if not registry.requeue(id):
+        if not registry.requeue(id, trace=trace_headers()):
             raise MisuseError(
                 f"Job {id} is {job.state}; only failed, dead and cancelled jobs can be retried. "
                 f"See it with: lumos job show {id}"
@@ -354,6 +357,12 @@ class Jobs:
     def _submit(self, request: JobRequest) -> JobReport:
         registry = self._make_store().jobs
         job, is_new = registry.submit(request)
+        # As JSON: what was read from the store has lists instead of tuples.
+        if to_json([job.kind, job.arguments]) != to_json([request.kind, request.arguments]):
+            raise MisuseError(
+                f"The idempotency key '{request.idempotency_key}' belongs to job {job.id}, which "
+                f"is a different request. See it with: lumos job show {job.id}"
+            )
         if is_new and (request.not_before is None or request.not_before <= job.created_at):
             self._transport.announce()
         return JobReport.with_log(job, registry.log(job.id))

@@ -245,7 +245,10 @@ class JobWorker:
             "lumos.job.kind": job.kind,
             "lumos.attempt": job.attempts,
         }
-        with _logged(job), span(f"job {job.kind}", facts, kind="consumer") as traced:
+        with (
+            _logged(job),
+            span(f"job {job.kind}", facts, kind="consumer", parent=job.trace) as traced,
+        ):
             outcome = attempt.run()
             traced.set({"lumos.outcome": outcome})
             if outcome in _FAILED_OUTCOMES:

@@ -27,7 +27,7 @@ class JobRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     Jobs with a higher priority run first. Of all jobs with one `concurrency_key`, at most
     `concurrency_limit` run at the same time. A second request with the same `idempotency_key` gets
-    the job of the first one.
+    the job of the first one. `trace` are headers with which the job continues a trace.
     """
 
     kind: str
@@ -40,6 +40,7 @@ class JobRequest(msgspec.Struct, frozen=True, kw_only=True):
     idempotency_key: str | None = None
     concurrency_key: str | None = None
     concurrency_limit: int = 1
+    trace: dict[str, str] | None = None
 
 
 class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,6 +71,7 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     lease_until: datetime | None
     cancel_requested: bool
     requested_by: str
+    trace: dict[str, str] | None
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None

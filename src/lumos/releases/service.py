@@ -52,6 +52,7 @@ from lumos.schemas.changes import ChangeHistory
 from lumos.store import DatasetFilter, KnownDataset, Store
 from lumos.store.statements import batches
 from lumos.store.transaction import current_user
+from lumos.tracing import trace_headers
 
 REFRESH: Final = "release-refresh"
 MIN_CONFIDENCE: Final = 0.6
@@ -394,6 +395,7 @@ def _requests(release: Release, targets: Iterable[_Target]) -> list[JobRequest]:
             not_before=at,
             idempotency_key=f"{REFRESH}:{release.name}:{source}:{at.isoformat()}",
             concurrency_key=f"source:{source.partition(':')[2]}",
+            trace=trace_headers(),
         )
         for source, at in sorted(due)
     ]

@@ -315,7 +315,12 @@ class ApiServer:
             request_id=request.scope["state"]["request_id"],
         )
         try:
-            identity = await self._dispatcher.in_thread(self._authenticator.identify, peer)
+            # Only tokens need the store.
+            identity = (
+                await self._dispatcher.in_thread(self._authenticator.identify, peer)
+                if "authorization" in peer.headers
+                else self._authenticator.identify(peer)
+            )
         except NotAuthenticated:
             # Guesses count too, by address.
             self._check_rate(f"address:{peer.address}")

@@ -105,10 +105,12 @@ class Dispatcher:
     ) -> Answer:
         """The result of the route's verb; runs in a thread."""
         self._check_catalogs(route, arguments)
-        lock: AbstractContextManager[Any] = (
-            nullcontext() if route.role == "read" or route.method == "GET" else self._writing
-        )
-        with acting_as(identity.actor), lock, ExitStack() as conditions:
+        access: AbstractContextManager[Any] = self._writing
+        if route.method == "GET":
+            access = self._lumos.database.one_read()
+        elif route.role == "read":
+            access = nullcontext()
+        with acting_as(identity.actor), access, ExitStack() as conditions:
             if if_match is not None and route.conditional is not None:
                 condition = self._unchanged(getattr(arguments, route.conditional), if_match)
                 conditions.enter_context(write_only_if(condition))

@@ -1,5 +1,6 @@
 """`lumos serve`: checks who may connect, then runs the server until it is stopped."""
 
+import gc
 import logging
 import socket
 import threading
@@ -84,6 +85,8 @@ def serve(
         scheme = "http" if certificate is None else "https"
         shown = f"[{address}]" if ":" in address else address
         started(f"{scheme}://{shown}:{listener.getsockname()[1]}")
+        # Garbage collection need not look at modules again, which takes long while requests wait.
+        gc.freeze()
         with _running_jobs(lumos, workers):
             uvicorn.Server(config).run(sockets=[listener])
 

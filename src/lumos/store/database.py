@@ -9,6 +9,7 @@ import stat
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Final, NoReturn
 from urllib.parse import quote
@@ -19,6 +20,7 @@ from sqlalchemy.exc import ArgumentError
 from lumos.errors import MissingDependency, MisuseError
 from lumos.store import search
 from lumos.store.errors import (
+    NoStore,
     StoreError,
     StoreNotUsable,
     StoreTooNew,
@@ -31,13 +33,15 @@ from lumos.tracing import span
 # Oldest first; this version of Lumos reads and writes the last one.
 REVISIONS: Final = (
     "0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011",
-    "0012", "0013", "0014", "0015", "0016", "0017", "0018", "0019", "0020", "0021", "0022",
+    "0012", "0013", "0014", "0015", "0016", "0017", "0018", "0019", "0020", "0021", "0022", "0023",
 )  # fmt: skip
 HEAD: Final = REVISIONS[-1]
 # Stores older than this revision need their search index rebuilt.
 _SEARCH_REVISION: Final = "0016"
 BUSY_SECONDS: Final = 30.0
 _MAX_NAME_BYTES: Final = 2600
+# The read transaction that `one_read` shares.
+_SHARED: ContextVar[Connection | None] = ContextVar("lumos_shared_read", default=None)
 
 
 class LockHeld(StoreError):
@@ -123,6 +127,7 @@ class Database:
         # Values that readers computed from the store, with the revision they were computed from.
         self.cache: dict[str, Any] = {}
         self.locks = locks
+        self._has_revision = False
 
     @classmethod
     def sqlite(cls, file: Path, *, busy_seconds: float = BUSY_SECONDS) -> "Database":
@@ -173,7 +178,12 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A read transaction, which sees one state of the store."""
+        """A read transaction, or the one that `one_read` shares."""
+        shared = _SHARED.get()
+        if shared is not None and shared.engine is self.engine:
+            with translate_errors(self.location):
+                yield shared
+            return
         with (
             self._span("read"),
             translate_errors(self.location),
@@ -181,6 +191,19 @@ class Database:
             connection.begin(),
         ):
             yield connection
+
+    @contextmanager
+    def one_read(self) -> Iterator[None]:
+        """Let all reads of the block share one transaction; they may not see writes of the block.
+
+        A transaction of its own for each read takes most of the time of short reads.
+        """
+        with self.reading() as connection:
+            token = _SHARED.set(connection)
+            try:
+                yield
+            finally:
+                _SHARED.reset(token)
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
@@ -218,14 +241,15 @@ class Database:
 
     def is_empty(self) -> bool:
         """Whether the database does not exist yet or has no tables."""
-        file = self.engine.url.database
-        is_new = file and not file.startswith("file:") and not Path(file).exists()
-        if self.engine.dialect.name == "sqlite" and is_new:
-            return True
         return self.revision() is None
 
     def revision(self) -> str | None:
-        """The revision of the store, or None for an empty database."""
+        """The revision of the store, or None for a database that is empty or does not exist yet."""
+        file = self.engine.url.database
+        is_new = file and not file.startswith("file:") and not Path(file).exists()
+        if self.engine.dialect.name == "sqlite" and is_new:
+            self._has_revision = False
+            return None
         with self.reading() as connection:
             return self._revision(connection)
 
@@ -234,8 +258,10 @@ class Database:
         revision = self.revision()
         if revision == HEAD:
             return
-        if revision in REVISIONS or revision is None:
-            raise StoreTooOld(self.location, revision or "none", HEAD)
+        if revision is None:
+            raise NoStore(self.location)
+        if revision in REVISIONS:
+            raise StoreTooOld(self.location, revision, HEAD)
         raise StoreTooNew(self.location, revision, HEAD)
 
     def upgrade(self) -> tuple[str | None, str]:
@@ -263,14 +289,16 @@ class Database:
                 connection.execute("PRAGMA journal_mode = WAL")
 
     def _revision(self, connection: Connection) -> str | None:
-        tables = inspect(connection).get_table_names()
-        if not tables:
-            return None
-        if "alembic_version" not in tables:
-            raise StoreNotUsable(
-                f"{self.location} is a database, but not a Lumos store. "
-                "Choose another file with storage.path in lumos.yaml."
-            )
+        if not self._has_revision:
+            tables = inspect(connection).get_table_names()
+            if not tables:
+                return None
+            if "alembic_version" not in tables:
+                raise StoreNotUsable(
+                    f"{self.location} is a database, but not a Lumos store. "
+                    "Choose another file with storage.path in lumos.yaml."
+                )
+            self._has_revision = True
         revision = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
         return None if revision is None else str(revision)
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
-from sqlalchemy import Connection, Row, delete, select
+from sqlalchemy import BindParameter, Connection, Row, bindparam, delete, select
 
 from lumos.model.json_codec import from_json
 from lumos.model.schema import Schema
@@ -112,12 +112,17 @@ def schema_record(row: Row[Any]) -> SchemaRecord:
 
 def schemas_by_hash(connection: Connection, hashes: Collection[str]) -> dict[str, Schema]:
     """Schemas by their content hashes."""
-    table = tables.schema_body.c
     return {
         row.hash: from_json(row.body, Schema)
         for batch in batches(hashes)
-        for row in connection.execute(select(table.hash, table.body).where(table.hash.in_(batch)))
+        for row in connection.execute(_SCHEMAS_OF, {"hashes": batch})
     }
+
+
+_HASHES: Final[BindParameter[Any]] = bindparam("hashes", expanding=True)
+_SCHEMAS_OF: Final = select(tables.schema_body.c.hash, tables.schema_body.c.body).where(
+    tables.schema_body.c.hash.in_(_HASHES)
+)
 
 
 class DatasetFilter(msgspec.Struct, frozen=True, kw_only=True):

@@ -46,7 +46,7 @@ MAX_LOG_LINES: Final = 1_000
 _MAX_LINE_LENGTH: Final = 500
 _MAX_ERROR_LENGTH: Final = 2_000
 _PRUNE_BATCH: Final = 500
-_JSON_COLUMNS: Final = ("arguments", "completed_steps", "result")
+_JSON_COLUMNS: Final = ("arguments", "completed_steps", "result", "trace")
 _NOT_RUNNING: Final = {"worker": None, "lease_until": None, "progress": None}
 
 Clock = Callable[[], datetime]
@@ -110,6 +110,7 @@ class JobRegistry:
         now = self.now(connection)
         row = msgspec.structs.asdict(request) | {
             "arguments": to_json(request.arguments),
+            "trace": request.trace and to_json(request.trace),
             "not_before": request.not_before or now,
             "state": "queued",
             "attempts": 0,
@@ -147,7 +148,7 @@ class JobRegistry:
             row = connection.execute(select(table).where(table.c.id == id)).one_or_none()
         return None if row is None else _job_record(row)
 
-    def requeue(self, id: int) -> bool:
+    def requeue(self, id: int, *, trace: dict[str, str] | None = None) -> bool:
         """Queue a failed, dead or cancelled job again, with its attempts reset to 0."""
         with self._database.writing() as connection:
             now = self.now(connection)
@@ -158,6 +159,7 @@ class JobRegistry:
                 "cancel_requested": False,
                 "finished_at": None,
                 "error": None,
+                "trace": trace and to_json(trace),
             }
             is_finished = table.c.state.in_(("failed", "dead", "cancelled"))
             statement = update(table).where(table.c.id == id, is_finished).values(values)

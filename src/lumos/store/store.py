@@ -49,7 +49,6 @@ from lumos.store.entries import ASPECT_TYPES, EntryReader, datasets_of
 from lumos.store.errors import (
     AmbiguousName,
     NameTooLong,
-    NoStore,
     StoreContended,
     UnknownDataset,
 )
@@ -76,6 +75,8 @@ _MAX_CANDIDATES: Final = 5
 # Built once: building a statement takes longer than running it.
 _URNS: BindParameter[Any] = bindparam("urns", expanding=True)
 _NAMES_OF = select(tables.dataset.c.urn, tables.dataset.c.name)
+_CURRENT_URN = select(tables.alias.c.dataset_urn).where(tables.alias.c.urn == bindparam("urn"))
+_DATASET = select(tables.dataset).where(tables.dataset.c.urn == bindparam("urn"))
 _DATASETS_OF = select(tables.dataset).where(tables.dataset.c.urn.in_(_URNS))
 _FIELD_NAMES_OF = (
     select(tables.dataset.c.urn, tables.search_entry.c.fields, tables.schema_body.c.body)
@@ -123,9 +124,7 @@ class Store:
         cls, database: Database, *, create: bool = False, listeners: Sequence[Listener] = ()
     ) -> "Store":
         """Open the store in a database; with `create`, create it if there is none."""
-        if database.is_empty():
-            if not create:
-                raise NoStore(database.location)
+        if create and database.is_empty():
             database.upgrade()
         database.check_revision()
         if create:
@@ -243,9 +242,7 @@ class Store:
     def resolve(self, urn: str) -> str:
         """The current URN of a dataset, following aliases."""
         with self._database.reading() as connection:
-            found = connection.execute(
-                select(tables.alias.c.dataset_urn).where(tables.alias.c.urn == urn)
-            ).scalar()
+            found = connection.execute(_CURRENT_URN, {"urn": urn}).scalar()
         return urn if found is None else str(found)
 
     def find(self, name: str) -> str:
@@ -330,12 +327,16 @@ class Store:
 
     def known_dataset(self, urn: str) -> KnownDataset:
         """The record of one dataset by its current URN."""
-        statement = select(tables.dataset).where(tables.dataset.c.urn == urn)
+        known = self.find_known(urn)
+        if known is None:
+            raise self.unknown(urn)
+        return known
+
+    def find_known(self, urn: str) -> KnownDataset | None:
+        """The record of one dataset by its current URN, if there is one."""
         with self._database.reading() as connection:
-            row = connection.execute(statement).one_or_none()
-            if row is None:
-                raise unknown_dataset(connection, urn)
-        return known_dataset(row)
+            row = connection.execute(_DATASET, {"urn": urn}).one_or_none()
+        return None if row is None else known_dataset(row)
 
     def known(self, *, source: str) -> dict[str, KnownDataset]:
         """The records of all datasets of a source, by URN."""
@@ -471,11 +472,17 @@ class Store:
 
     def get(self, urn: str) -> Dataset:
         """A dataset with all its aspects and the lineage of all reporters."""
-        resolved = self.resolve(urn)
-        found = self.get_many([resolved])
-        if not found:
+        known = self.find_known(self.resolve(urn))
+        if known is None:
             raise self.unknown(urn)
-        return found[resolved]
+        return self.dataset_of(known)
+
+    def dataset_of(self, known: KnownDataset) -> Dataset:
+        """The dataset of a record, with all its aspects and the lineage of all reporters."""
+        with self._database.reading() as connection:
+            schemas = schemas_by_hash(connection, {known.schema_hash} if known.schema_hash else ())
+            dataset = datasets_of(connection, [known], schemas)[0]
+        return msgspec.structs.replace(dataset, lineage=self.lineage.of_dataset(known.urn))
 
     def get_many(self, urns: Collection[str]) -> dict[str, Dataset]:
         """The given datasets that exist, by current URN; read with few statements."""

@@ -612,6 +612,8 @@ job = Table(
     Column("lease_until", InstantColumn),
     Column("cancel_requested", Boolean, nullable=False),
     Column("requested_by", Text, nullable=False),
+    # Headers as JSON, with which an attempt continues the trace of the request.
+    Column("trace", LargeBinary),
     Column("created_at", InstantColumn, nullable=False),
     Column("started_at", InstantColumn),
     Column("finished_at", InstantColumn),

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from sqlalchemy import Connection, and_, exists, false, func, not_, or_, select
+from sqlalchemy import Connection, and_, bindparam, exists, false, func, not_, or_, select
 
 from lumos.model.catalog import Job
 from lumos.model.dataset import Lineage, UpstreamEdge
@@ -29,6 +29,7 @@ from lumos.store.lineage.edges import (
     StoredEdge,
     current_urns,
     downstream_of,
+    edge_of,
     edges_of,
     merge_edges,
     node_ids,
@@ -79,6 +80,22 @@ class LineageReader:
     def merged_edges_of(self, urn: str, direction: Direction) -> tuple[MergedEdge, ...]:
         """The edges into (upstream) or out of a dataset, merged from all reporters."""
         return merge_edges(self.edges_of(urn, direction))
+
+    def of_dataset(self, urn: str) -> Lineage | None:
+        """The edges of a dataset with that current URN, merged from all reporters."""
+        with self._database.reading() as connection:
+            upstream, downstream = (
+                merge_edges(
+                    sorted(map(edge_of, connection.execute(edges, {"urn": urn})), key=_edge_order)
+                )
+                for edges in (_EDGES_INTO, _EDGES_OUT_OF)
+            )
+        if not upstream and not downstream:
+            return None
+        return Lineage(
+            upstream=tuple(map(upstream_of, upstream)),
+            downstream=tuple(map(downstream_of, downstream)),
+        )
 
     def of_datasets(self, urns: Collection[str]) -> dict[str, Lineage]:
         """The edges of datasets by current URN, merged from all reporters; others are omitted."""
@@ -505,6 +522,9 @@ _IS_REPORTED: Final = or_(
 _WORD_SEPARATORS: Final = re.compile(r"[\s./]+")
 _LIKE_WILDCARDS: Final = re.compile(r"[%_!]")
 _ALIASES: Final = select(tables.alias.c.urn, tables.alias.c.dataset_urn)
+# Built once: building a statement takes longer than running it.
+_EDGES_INTO: Final = EDGES.where(DOWNSTREAM.c.urn == bindparam("urn"))
+_EDGES_OUT_OF: Final = EDGES.where(UPSTREAM.c.urn == bindparam("urn"))
 
 
 def _outside_conditions(
