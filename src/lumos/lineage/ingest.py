@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from lumos.usage.service import UsageService
 
 # Prefixes of reporters that are files; they are removed if their file is missing in its folder.
-_FILE_REPORTERS = ("sql:", "declared:")
+_FILE_REPORTERS = ("sql:", "declared:", "exposures:", "metabase:", "superset:")
 # The number of files that a remark about duplicate definitions lists.
 _MAX_LISTED_FILES = 5
 # The number of reporters that are written in one transaction.
@@ -188,7 +188,7 @@ class LineageIngest:
                 for each in resolved:
                     changes = transaction.lineage.report(
                         each.reporter, each.edges, each.jobs, each.scripts, each.owners,
-                        unparsed=each.unparsed, at=self._at,
+                        unparsed=each.unparsed, consumers=each.consumers, at=self._at,
                     )  # fmt: skip
                     if each.memory is not None:
                         transaction.lineage.save_memory(each.reporter, each.memory)
