@@ -181,3 +181,4 @@ class SearchReport(Report, frozen=True, kw_only=True):
     suggestion: str | None = None
     lineage_only: tuple[str, ...] = ()
     lineage_only_owners: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    consumers: dict[str, str] = msgspec.field(default_factory=dict)

@@ -18,6 +18,7 @@ from lumos.datasets.reports import (
 )
 from lumos.datasets.trends import BreakingChange, TrendsReport, incidents_of, trends
 from lumos.errors import MisuseError, UnknownName
+from lumos.model.catalog import consumer_name
 from lumos.model.change import Verdict
 from lumos.model.dataset import Dataset, Lineage, Owner, Ownership, UpstreamEdge
 from lumos.model.urn import Urn, display_names
@@ -113,6 +114,10 @@ class Datasets:
             suggestion=hits.suggestion,
             lineage_only=tuple(lineage_only),
             lineage_only_owners={urn: names for urn, names in lineage_only.items() if names},
+            consumers={
+                urn: consumer_name(each)
+                for urn, each in store.lineage.consumers(list(lineage_only)).items()
+            },
         )
 
     def overview(self) -> OverviewReport:

@@ -125,7 +125,8 @@ class _FileFinder:
     def add(self, path: Path) -> None:
         if "://" in str(path) or re.match(r"\w+:/\w", str(path)):
             raise MisuseError(
-                f"{path} is not a local path. Copy the files to this machine and give their folder."
+                f"{path} is neither a local path nor an Airflow server of the configuration. Copy "
+                "files to this machine and give their folder; list servers under 'airflow'."
             )
         if path.is_dir():
             self._add_folder(path)

@@ -352,7 +352,7 @@ def _filter_edges(
 
 def _chart_sql(parameters: Mapping[str, Any], dataset: _Dataset) -> str | None:
     """The query of a chart, without limits and values; None if it names no columns."""
-    columns: dict[str, None] = {}
+    columns: dict[str, str] = {}
     conditions: dict[str, None] = {}
     dimensions: dict[str, None] = {}
     for suffix in ("", "_b"):
@@ -360,23 +360,30 @@ def _chart_sql(parameters: Mapping[str, Any], dataset: _Dataset) -> str | None:
             for each in _as_list(parameters.get(f"{key}{suffix}")):
                 if (sql := _column_sql(each, dataset)) is not None:
                     dimensions[sql] = None
-                    columns[sql] = None
+                    columns.setdefault(sql, _label(each))
         for key in _METRIC_KEYS:
             for each in _as_list(parameters.get(f"{key}{suffix}")):
                 if (sql := _metric_sql(each, dataset)) is not None:
-                    columns[sql] = None
+                    columns.setdefault(sql, _label(each))
         for _, each in mappings_in(parameters.get(f"{_FILTER_KEY}{suffix}")):
             if (sql := _filter_sql(each, dataset)) is not None:
                 conditions[sql] = None
     if not columns and not conditions:
         return None
-    aliased = (f"{sql} AS column_{number}" for number, sql in enumerate(columns, start=1))
+    aliased = (f"{sql} AS {dataset.quote(label)}" for sql, label in columns.items())
     query = f"SELECT {', '.join(aliased) or '1 AS one'} FROM {dataset.table}"
     if conditions:
         query += f" WHERE {' AND '.join(f'({each})' for each in conditions)}"
     if dimensions and len(dimensions) < len(columns):
         query += f" GROUP BY {', '.join(dimensions)}"
     return query
+
+
+def _label(value: Any) -> str:
+    """The name of a column or metric in the result of a chart."""
+    if isinstance(value, str):
+        return value
+    return text_at(value, "label") or text_at(value, "column", "column_name") or "value"
 
 
 def _column_sql(value: Any, dataset: _Dataset) -> str | None:

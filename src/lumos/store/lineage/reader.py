@@ -253,6 +253,19 @@ class LineageReader:
         with self._database.reading() as connection:
             yield from connection.scalars(statement)
 
+    def active_reporters(self, prefix: str) -> tuple[str, ...]:
+        """The names of reporters with a prefix that have edges, jobs or consumers."""
+        item = tables.lineage_item.c
+        statement = select(REPORTER.name).where(
+            REPORTER.name.startswith(prefix, autoescape=True),
+            or_(
+                exists().where(EDGE.reporter == REPORTER.id),
+                exists().where(item.reporter == REPORTER.id),
+            ),
+        )
+        with self._database.reading() as connection:
+            return tuple(connection.scalars(statement))
+
     def reporters(self) -> tuple[LineageReporter, ...]:
         """The reporters of lineage, by name."""
         reporter = tables.lineage_reporter.c
