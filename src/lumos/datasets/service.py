@@ -18,9 +18,9 @@ from lumos.datasets.reports import (
 )
 from lumos.datasets.trends import BreakingChange, TrendsReport, incidents_of, trends
 from lumos.errors import MisuseError, UnknownName
-from lumos.model.catalog import consumer_name
+from lumos.model.catalog import CatalogEntity, consumer_kind, consumer_name
 from lumos.model.change import Verdict
-from lumos.model.dataset import Dataset, Lineage, Owner, Ownership, UpstreamEdge
+from lumos.model.dataset import Dataset, Documentation, Lineage, Owner, Ownership, UpstreamEdge
 from lumos.model.urn import Urn, display_names
 from lumos.names import find_urn
 from lumos.store import DatasetFilter, Facets, SourceCount, Store
@@ -180,7 +180,12 @@ class Datasets:
         store = self._store()
         urn = find_urn(store, name, with_lineage=True)
         if store.entries.get(urn) is None:
-            return ShowReport.of(self._visible(_from_lineage(store, urn)), state="assumed")
+            consumer = store.lineage.consumers([urn]).get(urn)
+            return ShowReport.of(
+                self._visible(_from_lineage(store, urn, consumer)),
+                state="assumed",
+                kind=None if consumer is None else consumer_kind(consumer),
+            )
         state = store.state(urn)
         split = last_split(store, urn) if state == "split" else None
         return ShowReport.of(self._visible(store.get(urn)), state=state, split=split)
@@ -214,8 +219,8 @@ def _check_format(store: Store, format: str | None) -> None:
         )
 
 
-def _from_lineage(store: Store, urn: str) -> Dataset:
-    """A dataset that only lineage mentions, such as a SQL model that no scan has found."""
+def _from_lineage(store: Store, urn: str, consumer: CatalogEntity | None) -> Dataset:
+    """A dataset or consumer that only lineage mentions, such as a model that was not scanned."""
     owners = store.lineage.owners([urn]).get(urn, ())
     upstream = dict.fromkeys(edge.upstream for edge in store.lineage.edges_of(urn, "upstream"))
     downstream = dict.fromkeys(
@@ -224,8 +229,12 @@ def _from_lineage(store: Store, urn: str) -> Dataset:
     parsed = Urn.parse(urn)
     return Dataset(
         urn=urn,
-        name=parsed.name,
+        name=parsed.name if consumer is None else consumer.display_name or parsed.name,
         platform=parsed.platform,
+        documentation=None
+        if consumer is None or consumer.description is None
+        else Documentation(description=consumer.description),
+        properties=None if consumer is None else consumer.properties or None,
         ownership=Ownership(owners=tuple(Owner(name=name) for name in owners)) if owners else None,
         lineage=Lineage(
             upstream=tuple(UpstreamEdge(urn=each) for each in upstream),

@@ -168,7 +168,7 @@ class _FileFinder:
         self._folders += (
             InputFolder(name=name, complete=not failed)
             for current, name in names.items()
-            if current.parent not in names or not is_inside(name, names[current.parent])
+            if current == folder or not is_inside(name, names[current.parent])
         )
 
     def _encodable(self, folder: Path, names: Iterable[str]) -> Iterator[str]:
