@@ -218,7 +218,8 @@ class _FileFinder:
             return [InputFile(kind=InputKind.SUPERSET, file=file, name=name)] if is_export else None
         head = _head(file)
         artefact = _DBT_ARTEFACT.search(head)
-        if file.name == MANIFEST or artefact is not None:
+        # `partial_parse.msgpack` of dbt names the schema of the manifest too.
+        if file.name == MANIFEST or (artefact is not None and not lower_name.endswith(".msgpack")):
             return self._identify_dbt(file, name, is_in_folder=is_in_folder)
         if lower_name.endswith(_YAML_EXTENSIONS):
             if superset.is_part_of_export(file):
