@@ -46,12 +46,12 @@ def test_a_dbt_project_names_them_for_models_and_exposures(lake: RecordedLake) -
     orders = "lumos://postgres/shop/raw/orders"
     write_project(Path("target"), manifest=told)
     lake.lumos.lineage.ingest("target")
-    assert owners(lake, orders) == {"direct": ("mart-team",), "board": ("bi",)}
+    assert owners(lake, orders) == {"direct": ("mart-team",), "shop.board": ("bi",)}
     direct["meta"] = {"owner": "other-team"}
     exposure["owner"] = {}
     write_project(Path("target"), manifest=told)
     lake.lumos.lineage.ingest("target")
-    assert owners(lake, orders) == {"direct": ("other-team",), "board": ()}
+    assert owners(lake, orders) == {"direct": ("other-team",), "shop.board": ()}
 
 
 def test_events_and_files_of_sql_name_them(lake: RecordedLake) -> None:

@@ -13,7 +13,7 @@ from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, Edge, JobR
 from lumos.store import Store
 from lumos.store.lineage import LineageChanges, StoredEdge
 from lumos.store.lineage import reader as lineage_reading
-from lumos.store.lineage.jobs import MAX_RUNS
+from lumos.store.lineage.reported_items import MAX_RUNS
 from store.conftest import AT, dataset
 
 A, B, C, D = (f"lumos://file/lake/{name}" for name in "abcd")

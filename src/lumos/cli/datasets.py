@@ -221,7 +221,9 @@ def _print_dataset(report: "ShowReport", names: Names, *, has_prices: bool) -> N
     if report.state == "missing":
         details.add("state", "missing: the last scan did not find it")
     elif report.state == "assumed":
-        details.add("state", "known from lineage only: no scan has found it")
+        is_table = report.kind is None
+        text = "known from lineage only: no scan has found it" if is_table else "stores no data"
+        details.add("state", text)
     elif report.split is not None:
         details.add("state", f"was {names(report.split.summary)}")
         details.add("parts", Text("\n".join(map(escape_line, _format_parts(report.split, names)))))

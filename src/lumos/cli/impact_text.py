@@ -119,6 +119,7 @@ def _dataset_lines(row: DownstreamReport, names: Names) -> Iterator[_Line]:
     notes = [f"{row.distance} steps away"] if row.distance > 1 else []
     notes += [f"also {', '.join(row.owners[1:])}"] if len(row.owners) > 1 else []
     notes += ["gone"] if row.gone else []
+    notes += [row.url] if row.url else []
     notes_text = f"  ({'; '.join(notes)})" if notes else ""
     yield _Line(f"{word:<12}  {names(row.urn)}{notes_text}", STYLES[row.verdict.lower()], 2)
     reasons, more = few(row.reasons, _MAX_REASONS)

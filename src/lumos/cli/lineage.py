@@ -56,13 +56,14 @@ Downstream = Annotated[
 def ingest(
     options: CommonOptions,
     paths: Annotated[
-        list[str],
+        list[str] | None,
         argument(
-            "PATH...",
-            "SQL, dbt artefacts, OpenLineage events, lineage in YAML, query logs, or folders "
-            "of these.",
+            "[PATH]...",
+            "SQL, dbt artefacts, OpenLineage events, lineage in YAML, exports of Metabase and "
+            "Superset, query logs, or folders of these; or the URL of an Airflow server in the "
+            "configuration. Default: all of these servers.",
         ),
-    ],
+    ] = None,
     dialect: Dialect = None,
     name_from: Annotated[
         str | None,
@@ -83,7 +84,7 @@ def ingest(
     ] = False,
     no_accept_removals: NoAcceptRemovals = False,
 ) -> None:
-    """Record the lineage in files, by column.
+    """Record the lineage in files, by column, and the DAGs of Airflow servers.
 
     The kind of each file is recognised by its content. Edges that a file, project or job no longer
     contains are removed, unless other sources report them too. Tables that match no dataset are
@@ -91,7 +92,7 @@ def ingest(
     """
     with steps() as progress:
         report = options.lumos.lineage.ingest(
-            *paths,
+            *(paths or ()),
             dialect=dialect,
             name_from=name_from,
             dry_run=dry_run,

@@ -264,7 +264,9 @@ class _Tree:
 def _box_text(box: "Box") -> "Iterator[str]":
     if box.owners:
         yield f"owner {', '.join(box.owners)}"
-    if box.state != "live":
+    if box.url:
+        yield box.url
+    if box.state != "live" and not box.kind:
         yield {"": "not scanned", "split": "split"}.get(box.state, "gone")
 
 

@@ -105,9 +105,13 @@ def _print_lineage_only(report: "SearchReport", names: Names) -> None:
     for urn in report.lineage_only:
         name = names(urn)
         owners = ", ".join(report.lineage_only_owners.get(urn, ()))
+        owned = f"{name}{f' ({owners})' if owners else ''}"
+        if urn in report.consumers:
+            print_line(f"{owned} reads datasets. See which with: lumos lineage show {quote(name)}")
+            continue
         print_line(
-            f"{name}{f' ({owners})' if owners else ''} is known from lineage only: no scan has "
-            f"found it. Show it with: lumos show {quote(name)}"
+            f"{owned} is known from lineage only: no scan has found it. "
+            f"Show it with: lumos show {quote(name)}"
         )
 
 

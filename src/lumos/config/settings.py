@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
 import msgspec
 from msgspec import Meta, field
 
+from lumos.config.airflow import AirflowSettings
 from lumos.config.costs import CostCalculation, CostModel
 from lumos.config.gate import GateSettings
 from lumos.config.jobs import JobSettings
@@ -522,6 +523,7 @@ class Settings(Section, frozen=True, kw_only=True):
     ] = DEFAULT_PREFIX
     sources: tuple[SourceSettings, ...] = ()
     change_detection: ChangeDetection = ChangeDetection()
+    airflow: tuple[AirflowSettings, ...] = ()
     storage: StorageSettings = StorageSettings()
     cost_model: CostModel = CostModel()
     cost_calculation: CostCalculation = CostCalculation()

@@ -105,13 +105,15 @@ class OverviewReport(Report, frozen=True, kw_only=True):
 class ShowReport(Report, frozen=True, kw_only=True):
     """The report of `lumos show`: the dataset with all its aspects.
 
-    An `assumed` dataset is only known from lineage. `split` lists its parts if it was split.
+    An `assumed` dataset is only known from lineage. `kind` is set if it is a consumer that stores
+    no data, such as a dashboard. `split` lists its parts if it was split.
     """
 
     format_version: str = FORMAT_VERSION
     state: DatasetState | Literal["assumed"]
     dataset: dict[str, Any]
     split: SplitDataset | None = None
+    kind: str | None = None
 
     @classmethod
     def of(
@@ -120,13 +122,14 @@ class ShowReport(Report, frozen=True, kw_only=True):
         *,
         state: DatasetState | Literal["assumed"],
         split: SplitDataset | None = None,
+        kind: str | None = None,
     ) -> "ShowReport":
         plain = to_plain(msgspec.structs.replace(dataset, quality=allowed_quality(dataset)))
         plain["schema"] = to_plain(SchemaReport.of(dataset.schema, native=True))
         plain["statistics"] = to_plain(StatisticsReport.of(allowed_statistics(dataset)))
         plain["location"] = to_plain(LocationReport.of(dataset.location))
         plain["flags"] = list(flags_of(dataset.schema))
-        return cls(state=state, dataset=plain, split=split)
+        return cls(state=state, dataset=plain, split=split, kind=kind)
 
 
 class SearchResult(Report, frozen=True, kw_only=True):
@@ -171,8 +174,9 @@ class SearchReport(Report, frozen=True, kw_only=True):
     """The result of `lumos search`; unless `all_counted`, at least `total` datasets match.
 
     If there are no results, `suggestion` is a query that finds some. `lineage_only` lists tables
-    that no scan has found and whose names or owners contain the words. It is empty if the search
-    is filtered by anything except the owner.
+    that no scan has found and consumers, such as dashboards, whose names or owners contain the
+    words; `consumers` has the names of the latter. It is empty if the search is filtered by
+    anything except the owner.
     """
 
     format_version: str = FORMAT_VERSION
@@ -183,3 +187,4 @@ class SearchReport(Report, frozen=True, kw_only=True):
     suggestion: str | None = None
     lineage_only: tuple[str, ...] = ()
     lineage_only_owners: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    consumers: dict[str, str] = msgspec.field(default_factory=dict)

@@ -18,8 +18,9 @@ from lumos.datasets.reports import (
 )
 from lumos.datasets.trends import BreakingChange, TrendsReport, incidents_of, trends
 from lumos.errors import MisuseError, UnknownName
+from lumos.model.catalog import CatalogEntity, consumer_kind, consumer_name
 from lumos.model.change import Verdict
-from lumos.model.dataset import Dataset, Lineage, Owner, Ownership, UpstreamEdge
+from lumos.model.dataset import Dataset, Documentation, Lineage, Owner, Ownership, UpstreamEdge
 from lumos.model.urn import Urn, display_names
 from lumos.names import find_dataset, find_urn
 from lumos.store import DatasetFilter, Facets, SourceCount, Store
@@ -116,6 +117,10 @@ class Datasets:
             suggestion=hits.suggestion,
             lineage_only=tuple(lineage_only),
             lineage_only_owners={urn: names for urn, names in lineage_only.items() if names},
+            consumers={
+                urn: consumer_name(each)
+                for urn, each in store.lineage.consumers(list(lineage_only)).items()
+            },
         )
 
     def overview(self) -> OverviewReport:
@@ -198,11 +203,18 @@ class Datasets:
         return ShowReport.of(self._visible(dataset), state=known.state, split=split)
 
     def _assumed_reports(self, urns: Collection[str]) -> dict[str, ShowReport]:
-        """Reports of datasets that only lineage mentions."""
-        return {
-            urn: ShowReport.of(self._visible(dataset), state="assumed")
-            for urn, dataset in _from_lineage(self._store(), urns).items()
-        }
+        """Reports of datasets and consumers that only lineage mentions, such as SQL models."""
+        if not urns:
+            return {}
+        lineage = self._store().lineage
+        consumers, owners = lineage.consumers(urns), lineage.owners(urns)
+        edges = lineage.of_datasets(urns)
+        reports: dict[str, ShowReport] = {}
+        for urn in edges.keys() | consumers.keys():
+            dataset = _from_lineage(urn, edges.get(urn), owners.get(urn, ()), consumers.get(urn))
+            kind = consumer_kind(consumers[urn]) if urn in consumers else None
+            reports[urn] = ShowReport.of(self._visible(dataset), state="assumed", kind=kind)
+        return reports
 
     def _visible(self, dataset: Dataset) -> Dataset:
         hidden = dict.fromkeys(self._hidden_aspects)
@@ -233,24 +245,22 @@ def _check_format(store: Store, format: str | None) -> None:
         )
 
 
-def _from_lineage(store: Store, urns: Collection[str]) -> dict[str, Dataset]:
-    """Datasets that only lineage mentions, such as SQL models that no scan has found."""
-    if not urns:
-        return {}
-    owners = store.lineage.owners(urns)
-    found: dict[str, Dataset] = {}
-    for urn, lineage in store.lineage.of_datasets(urns).items():
-        parsed, names = Urn.parse(urn), owners.get(urn, ())
-        found[urn] = Dataset(
-            urn=urn,
-            name=parsed.name,
-            platform=parsed.platform,
-            ownership=Ownership(owners=tuple(Owner(name=each) for each in names))
-            if names
-            else None,
-            lineage=Lineage(
-                upstream=tuple(UpstreamEdge(urn=each.urn) for each in lineage.upstream),
-                downstream=tuple(UpstreamEdge(urn=each.urn) for each in lineage.downstream),
-            ),
-        )
-    return found
+def _from_lineage(
+    urn: str, edges: Lineage | None, owners: Sequence[str], consumer: CatalogEntity | None
+) -> Dataset:
+    """A dataset or consumer that only lineage mentions, without the columns of its edges."""
+    parsed, edges = Urn.parse(urn), edges or Lineage()
+    return Dataset(
+        urn=urn,
+        name=parsed.name if consumer is None else consumer.display_name or parsed.name,
+        platform=parsed.platform,
+        documentation=None
+        if consumer is None or consumer.description is None
+        else Documentation(description=consumer.description),
+        properties=None if consumer is None else consumer.properties or None,
+        ownership=Ownership(owners=tuple(Owner(name=each) for each in owners)) if owners else None,
+        lineage=Lineage(
+            upstream=tuple(UpstreamEdge(urn=each.urn) for each in edges.upstream),
+            downstream=tuple(UpstreamEdge(urn=each.urn) for each in edges.downstream),
+        ),
+    )

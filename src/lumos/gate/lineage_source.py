@@ -151,7 +151,9 @@ def remove_outside_lineage(
         }
         owners = store.lineage.owners_by(reporter)
         unparsed = [each for name, each in store.lineage.unparsed() if name == reporter]
+        consumers = tuple(store.lineage.consumers(targets).values())
         with store.transaction() as transaction:
             transaction.lineage.report(
-                reporter, remaining, scripts=tuple(scripts), owners=owners, unparsed=unparsed, at=at
-            )
+                reporter, remaining, scripts=tuple(scripts), owners=owners, unparsed=unparsed,
+                consumers=consumers, at=at,
+            )  # fmt: skip

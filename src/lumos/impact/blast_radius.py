@@ -68,7 +68,10 @@ def _affected(
     context: "_ContextBeforeChange", event: ChangeEvent, analyze_sql: SqlAnalyzer
 ) -> Iterator[Affected]:
     if any(map(may_break, event.findings)):
-        for each in impact_of(context.urn, event.findings, context, analyze_sql).downstream:
+        impact = impact_of(
+            context.urn, event.findings, context, analyze_sql, consumers=context.consumers
+        )
+        for each in impact.downstream:
             if each.verdict in _AFFECTED_VERDICTS:
                 yield Affected(
                     urn=each.urn,
@@ -181,6 +184,10 @@ class _ContextBeforeChange:
         self.urn = urn
         self._shared = shared
         self._before = before
+
+    @property
+    def consumers(self) -> Collection[str]:
+        return self._shared.consumers
 
     @property
     def direct_downstream(self) -> Collection[str]:

@@ -5,6 +5,7 @@ from functools import cached_property
 
 from lumos.impact.rules.graph import DatasetDerivation, Versions
 from lumos.impact.rules.type_uses import StatementEffect, TableVersions
+from lumos.model.catalog import CatalogEntity
 from lumos.model.lineage import Edge, Script, UnparsedStatement
 from lumos.model.paths import lineage_column
 from lumos.model.schema import Schema
@@ -42,6 +43,11 @@ class ImpactContext:
         """Downstream datasets that have been deleted."""
         states = {node.urn: node.state for node in self._walk.nodes}
         return frozenset(urn for urn in self.datasets if states[urn] not in ("live", None))
+
+    @cached_property
+    def consumers(self) -> Mapping[str, CatalogEntity]:
+        """Downstream consumers that store no data, such as dashboards."""
+        return self.store.lineage.consumers(self.datasets)
 
     @property
     def cycles(self) -> tuple[tuple[str, ...], ...]:

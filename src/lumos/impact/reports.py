@@ -7,6 +7,7 @@ from msgspec import UNSET, UnsetType, field
 
 from lumos.impact.rules.results import DatasetImpact, Impact, Reason, rank
 from lumos.impact.rules.type_uses import ValueType
+from lumos.model.catalog import CatalogEntity, consumer_kind
 from lumos.model.change import FieldAdded, Finding, Verdict
 from lumos.model.report import FORMAT_VERSION, Report
 from lumos.model.types import quoted_name
@@ -74,6 +75,7 @@ class ColumnReport(Report, frozen=True, kw_only=True):
 class DownstreamReport(Report, frozen=True, kw_only=True):
     """A downstream dataset; unless `affected`, it uses nothing that changes.
 
+    `kind`, `name` and `url` are set for a consumer that stores no data, such as a dashboard.
     `recommendations` are the recommendations of the report that concern this dataset.
     """
 
@@ -88,6 +90,9 @@ class DownstreamReport(Report, frozen=True, kw_only=True):
     changed: tuple[ColumnReport, ...]
     reasons: tuple[ReasonReport, ...]
     recommendations: tuple[str, ...] = ()
+    kind: str | None = None
+    name: str | None = None
+    url: str | None = None
     # Results of the Spark check, if requested.
     spark_check: tuple[SparkCheckReport, ...] | UnsetType = field(name="rehearsal", default=UNSET)
 
@@ -104,13 +109,17 @@ class DownstreamReport(Report, frozen=True, kw_only=True):
 
 
 class ImpactSummary(Report, frozen=True, kw_only=True):
-    """Counts of downstream datasets: all, affected, and by verdict."""
+    """Counts of downstream datasets: all, affected, and by verdict.
+
+    `consumers` of them store no data, such as dashboards.
+    """
 
     datasets: int
     affected: int
     breaking: int
     undetermined: int
     compatible: int
+    consumers: int = 0
 
     @classmethod
     def of(cls, rows: Collection[DownstreamReport]) -> "ImpactSummary":
@@ -121,6 +130,7 @@ class ImpactSummary(Report, frozen=True, kw_only=True):
             breaking=count["BREAKING"],
             undetermined=count["UNDETERMINED"],
             compatible=count["COMPATIBLE"],
+            consumers=sum(row.kind is not None for row in rows),
         )
 
 
@@ -196,6 +206,7 @@ def downstream_report(
     impact: DatasetImpact,
     *,
     is_deleted: bool,
+    consumer: CatalogEntity | None = None,
     recommendations: tuple[str, ...] = (),
     spark_check: tuple[SparkCheckReport, ...] | UnsetType = UNSET,
 ) -> DownstreamReport:
@@ -220,6 +231,9 @@ def downstream_report(
         ),
         reasons=tuple(map(_reason_report, impact.reasons)),
         recommendations=recommendations,
+        kind=None if consumer is None else consumer_kind(consumer),
+        name=None if consumer is None else consumer.display_name,
+        url=None if consumer is None else consumer.properties.get("url"),
         spark_check=spark_check,
     )
 
@@ -308,6 +322,7 @@ def impacts_report(datasets: Sequence[ImpactReport], remarks: Sequence[str]) -> 
         breaking=counts.breaking,
         undetermined=counts.undetermined,
         compatible=counts.compatible,
+        consumers=counts.consumers,
     )
     determined = counts.datasets - counts.undetermined
     is_known = any(each.coverage for each in datasets) or not datasets
@@ -353,7 +368,15 @@ def headline(summary: ImpactSummary, subject: str) -> str:
         if count
     ]
     counts = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-    return f"{subject}: of {plural(summary.datasets, 'downstream dataset')}, {counts}"
+    nouns = [
+        plural(count, noun)
+        for count, noun in (
+            (summary.datasets - summary.consumers, "downstream dataset"),
+            (summary.consumers, "consumer"),
+        )
+        if count
+    ]
+    return f"{subject}: of {' and '.join(nouns)}, {counts}"
 
 
 def describe_changes(changes: Sequence[ChangeReport], urn: str) -> str:

@@ -203,7 +203,12 @@ class ImpactService:
         # Exclude the loaded context from garbage collection; only parse trees need it.
         with frozen_gc():
             impact = impact_of(
-                context.urn, case.findings, context, analyse_derivation, adapted_files=adapted
+                context.urn,
+                case.findings,
+                context,
+                analyse_derivation,
+                adapted_files=adapted,
+                consumers=context.consumers,
             )
         spark_checks = None
         if check_on_spark and impact.downstream:
@@ -228,6 +233,7 @@ class ImpactService:
             downstream_report(
                 each,
                 is_deleted=each.urn in context.deleted,
+                consumer=context.consumers.get(each.urn),
                 recommendations=recommendations(findings, (each,), (), is_chain=False),
                 spark_check=UNSET if spark_checks is None else spark_checks.get(each.urn, ()),
             )

@@ -8,7 +8,15 @@ import msgspec
 
 from lumos.config.sql_names import NameTemplate
 from lumos.config.yaml_tree import ConfigurationError
-from lumos.lineage import dbt, declared, openlineage, sql_files
+from lumos.errors import LumosError
+from lumos.lineage import dbt, declared, metabase, openlineage, sql_files, superset
+from lumos.lineage.consumers import (
+    Consumer,
+    ConsumerExport,
+    consumer_table,
+    join_lineage,
+    with_consumers,
+)
 from lumos.lineage.dbt import DbtRelations, UnreadableManifest
 from lumos.lineage.input_files import InputFile, InputFiles, InputKind
 from lumos.lineage.name_index import NameIndex
@@ -85,6 +93,11 @@ class FileReader:
         yield from self._sql(inputs.of_kind(InputKind.SQL))
         for file in inputs.of_kind(InputKind.DECLARED):
             yield self._declared(file)
+        for file in inputs.of_kind(InputKind.EXPOSURES):
+            yield self._export(file, dbt.report_exposures)
+        for file in inputs.of_kind(InputKind.SUPERSET):
+            yield self._export(file, superset.report_export)
+        yield from self._metabase(inputs.of_kind(InputKind.METABASE))
 
     def _declared(self, file: InputFile) -> FileReport | FailedFile:
         try:
@@ -96,6 +109,83 @@ class FileReader:
                 for each in error.problems
             )
             return FailedFile(name=file.name, problems=tuple(problems))
+
+    def _metabase(self, files: Sequence[InputFile]) -> Iterator[FileReport | FailedFile]:
+        """Read JSON files one by one, and serialized files by export."""
+        exports: dict[str, list[InputFile]] = {}
+        for file in files:
+            if file.file.suffix.lower() == ".json":
+                yield self._export(file, metabase.report_json)
+            else:
+                exports.setdefault(metabase.export_root(file.name), []).append(file)
+        for root, some in exports.items():
+            export = metabase.report_files([(each.file, each.name) for each in some], root=root)
+            yield self._consumers(export, root)
+
+    def _export(
+        self, file: InputFile, report: Callable[..., ConsumerExport]
+    ) -> FileReport | FailedFile:
+        try:
+            return self._consumers(report(file.file, name=file.name), file.name)
+        except ConfigurationError as error:
+            problems = tuple(
+                LineageProblem(place=file.name, line=each.position.line, reason=each.text)
+                for each in error.problems
+            )
+        except (LumosError, OSError) as problem:
+            problems = (LineageProblem(place=file.name, reason=str(problem)),)
+        return FailedFile(name=file.name, problems=problems)
+
+    def _consumers(self, export: ConsumerExport, file: str) -> FileReport | FailedFile:
+        if not export.consumers and export.problems:
+            return FailedFile(name=file, problems=export.problems)
+        analysed = self._analyse_consumers(export.consumers, export.reporter)
+        lineage = join_lineage(
+            export.reporter,
+            export.consumers,
+            analysed,
+            (*export.problems, *self._unknown_engines(export)),
+        )
+        return FileReport(lineage=lineage, file=file, dialect=self._dialect)
+
+    def _analyse_consumers(
+        self,
+        consumers: Sequence[Consumer],
+        reporter: str,
+        declared: Mapping[tuple[str, ...], Mapping[str, str]] | None = None,
+    ) -> list[ReportedLineage]:
+        """The lineage of the SQL of consumers, which may read each other."""
+        tables = {consumer_table(each.entity.urn): each.reference for each in consumers}
+        by_engine: dict[tuple[str | None, str | None], dict[str, Consumer]] = {}
+        for each in consumers:
+            if each.sql is not None:
+                group = by_engine.setdefault((each.dialect or self._dialect, each.platform), {})
+                group[each.entity.urn] = each
+        analysed: list[ReportedLineage] = []
+        for (dialect, platform), some in by_engine.items():
+            columns = ColumnLookup(
+                self._names, self._schemas, dialect=dialect, platform=platform, declared=declared
+            )
+            texts = {urn: SqlText(each.statement, each.file, dialect) for urn, each in some.items()}
+            scripts = self._analyse_all(texts, columns, f"Reading {reporter}")
+            for urn, script in scripts.items():
+                lineage = report_script(
+                    script, reporter=reporter, platform=platform, text=texts[urn]
+                )
+                analysed.append(with_consumers(lineage, some[urn], tables))
+        return analysed
+
+    def _unknown_engines(self, export: ConsumerExport) -> Iterator[LineageProblem]:
+        """A remark for each database engine without a known SQL dialect."""
+        engines = {
+            each.engine
+            for each in export.consumers
+            if each.sql is not None and each.engine is not None and each.dialect is None
+        }
+        for engine in sorted(engines):
+            assumed = self._dialect or "standard SQL"
+            reason = f"'{engine}' is not a known SQL dialect. {assumed} is assumed; see --dialect."
+            yield LineageProblem(place=export.reporter, reason=reason, severity="remark")
 
     def _openlineage(self, files: Sequence[InputFile]) -> Iterator[ReadResult]:
         """Read the events of all files together: a run may be spread over several."""
@@ -144,7 +234,23 @@ class FileReader:
             )
             for key, script in scripts.items()
         }
-        return FileReport(lineage=dbt.report_project(project, lineages), dialect=dialect)
+        lineage = dbt.report_project(project, lineages)
+        target = file.file.absolute().parent
+        consumers = tuple(dbt.project_consumers(project, relations, folder=target.parent))
+        analysed = self._analyse_consumers(consumers, lineage.reporter, relations.columns())
+        read = join_lineage(lineage.reporter, consumers, analysed)
+        return FileReport(
+            lineage=msgspec.structs.replace(
+                lineage,
+                edges=(*lineage.edges, *read.edges),
+                scripts=(*lineage.scripts, *read.scripts),
+                unparsed=(*lineage.unparsed, *read.unparsed),
+                consumers=read.consumers,
+                problems=(*lineage.problems, *read.problems),
+                coverage=lineage.coverage + read.coverage,
+            ),
+            dialect=dialect,
+        )
 
     def _sql(self, files: Sequence[InputFile]) -> Iterator[FileReport | FailedFile]:
         sql_by_name: dict[str, SqlFile] = {}

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import msgspec
 
 from lumos.config import Settings
+from lumos.config.airflow import AirflowSettings
 from lumos.config.sql_names import NameTemplate
 from lumos.lineage.file_reader import FailedFile, FileReader, FileReport, ReadResult
 from lumos.lineage.input_files import InputFiles, InputKind, identify_files
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from lumos.usage.service import UsageService
 
 # Prefixes of reporters that are files; they are removed if their file is missing in its folder.
-_FILE_REPORTERS = ("sql:", "declared:")
+_FILE_REPORTERS = ("sql:", "declared:", "exposures:", "metabase:", "superset:")
 # The number of files that a remark about duplicate definitions lists.
 _MAX_LISTED_FILES = 5
 # The number of reporters that are written in one transaction.
@@ -86,17 +87,24 @@ class LineageIngest:
         self._reports: dict[str, FileReport] = {}
         self._defined_in: dict[str, dict[str, None]] = {}
         self._reads = 0
+        self._missing_dags: list[str] = []
+        self._held_dags: list[str] = []
 
-    def ingest(self, paths: Sequence[str | Path]) -> LineageIngestReport:
-        """Read all files in the paths and record their lineage."""
+    def ingest(
+        self, paths: Sequence[str | Path], servers: Sequence[AirflowSettings] = ()
+    ) -> LineageIngestReport:
+        """Read all files in the paths, and the DAGs of servers, and record their lineage."""
         started = monotonic()
         self._progress("Looking at files")
         inputs = identify_files(paths, names=self._files)
         self._problems += inputs.problems
-        reporters = [*self._record(inputs)]
+        reporters = [*self._record(inputs, servers)]
         self._problems += self._duplicate_definitions()
         logs = self._ingest_logs(inputs)
-        missing, held_back = self._missing_reporters(inputs, {each.reporter for each in reporters})
+        active = {each.reporter for each in reporters}
+        missing, held_back = self._missing_reporters(inputs, active)
+        missing += self._missing_dags
+        held_back += self._held_dags
         total = sum((each.edges for each in reporters), EdgeCounts())
         without_lineage = (ResolvedLineage(reporter=name) for name in missing)
         total = sum((counts for _, counts, _ in self._write(without_lineage)), total)
@@ -119,7 +127,9 @@ class LineageIngest:
             tables=self._resolver.tables,
             not_found=not_found,
             problems=tuple(dict.fromkeys(self._problems)),
-            files=dict(Counter(str(each.kind) for each in inputs.files)),
+            files=dict(
+                Counter((*(str(each.kind) for each in inputs.files), *("airflow" for _ in servers)))
+            ),
             jobs=sum(each.jobs for each in reporters),
             runs=sum(each.runs for each in reporters),
             described=sum(each.described for each in reporters),
@@ -132,7 +142,34 @@ class LineageIngest:
             seconds=round(monotonic() - started, 3),
         )
 
-    def _record(self, inputs: InputFiles) -> Iterator[ReporterReport]:
+    def _read_server(self, settings: AirflowSettings) -> Iterator[ReadResult]:
+        """The DAGs of an Airflow server; those that it no longer has are removed."""
+        # Imported late: most runs read files only.
+        from lumos.lineage.airflow import AirflowReader, AirflowUnavailable, reporter_prefix
+
+        reader = AirflowReader(settings, self._progress)
+        try:
+            for lineage in reader.read():
+                yield FileReport(lineage=lineage)
+        except AirflowUnavailable as problem:
+            place = settings.base_url
+            yield FailedFile(
+                name=place, problems=(LineageProblem(place=place, reason=str(problem)),)
+            )
+            return
+        finally:
+            reader.close()
+        self._problems += reader.problems
+        prefix = reporter_prefix(settings)
+        known = () if self._store is None else self._store.lineage.active_reporters(prefix)
+        absent = [name for name in known if name.removeprefix(prefix) not in reader.listed]
+        # A user who lost permissions sees no DAGs.
+        is_doubtful = not reader.listed and not self._accept_removals
+        (self._held_dags if is_doubtful else self._missing_dags).extend(absent)
+
+    def _record(
+        self, inputs: InputFiles, servers: Sequence[AirflowSettings]
+    ) -> Iterator[ReporterReport]:
         reader = FileReader(
             self._names,
             self._schemas,
@@ -141,7 +178,8 @@ class LineageIngest:
             name_from=self._name_from,
             progress=self._progress,
         )
-        resolved = self._resolve(reader.read(inputs))
+        from_servers = chain.from_iterable(map(self._read_server, servers))
+        resolved = self._resolve(chain(reader.read(inputs), from_servers))
         for each, counts, described in self._write(resolved):
             report = self._reports[each.reporter]
             if each.reads and self._usage is not None and not self._dry_run:
@@ -188,7 +226,7 @@ class LineageIngest:
                 for each in resolved:
                     changes = transaction.lineage.report(
                         each.reporter, each.edges, each.jobs, each.scripts, each.owners,
-                        unparsed=each.unparsed, at=self._at,
+                        unparsed=each.unparsed, consumers=each.consumers, at=self._at,
                     )  # fmt: skip
                     if each.memory is not None:
                         transaction.lineage.save_memory(each.reporter, each.memory)

@@ -1,9 +1,10 @@
-"""Identifies input files: dbt artefacts, OpenLineage events, SQL, YAML and query logs."""
+"""Identifies input files: dbt artefacts, OpenLineage events, SQL, YAML, exports and query logs."""
 
 import enum
 import gzip
 import os
 import re
+import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Final
 import msgspec
 
 from lumos.errors import MisuseError, did_you_mean
+from lumos.lineage import superset
 from lumos.lineage.dbt.project import MANIFEST
 from lumos.lineage.reported_lineage import LineageProblem
 from lumos.lineage.sql_files import EXTENSIONS
@@ -27,6 +29,11 @@ _IGNORED_FOLDERS: Final = frozenset(
 )
 _DBT_OUTPUT_FOLDERS: Final = frozenset(("compiled", "run"))
 _LINEAGE_KEY: Final = re.compile(rb"^(?:lineage|\"lineage\")\s*:|^\s*\{\s*\"?lineage\"?\s*:", re.M)
+_EXPOSURES_KEY: Final = re.compile(rb"^exposures\s*:", re.M)
+# Files of Metabase, serialized or from its API.
+_METABASE_KEY: Final = re.compile(rb"^serdes/meta\s*:", re.M)
+_METABASE_JSON: Final = (b'"dataset_query"', b'"dashcards"', b'"ordered_cards"')
+_ZIP_EXTENSION: Final = ".zip"
 _YAML_EXTENSIONS: Final = (".yaml", ".yml")
 _DBT_ARTEFACT: Final = re.compile(rb"schemas\.getdbt\.com/dbt/([a-z-]+)/v\d+")
 _LOG_EXTENSIONS: Final = (".csv", ".tsv", ".log", ".parquet", ".json", ".jsonl", ".ndjson", ".gz")
@@ -38,6 +45,9 @@ class InputKind(enum.StrEnum):
     DBT = "dbt"
     OPENLINEAGE = "openlineage"
     DECLARED = "declared"
+    EXPOSURES = "dbt exposures"
+    METABASE = "metabase"
+    SUPERSET = "superset"
     SQL = "sql"
     QUERY_LOG = "query log"
 
@@ -83,7 +93,9 @@ def may_be_input(name: str) -> bool:
     """Whether a file of this name in a folder can be an input, by its extension."""
     lower_name = name.lower()
     is_hidden = name.startswith(".")
-    return not is_hidden and lower_name.endswith((*EXTENSIONS, *_YAML_EXTENSIONS, *_LOG_EXTENSIONS))
+    return not is_hidden and lower_name.endswith(
+        (*EXTENSIONS, *_YAML_EXTENSIONS, *_LOG_EXTENSIONS, _ZIP_EXTENSION)
+    )
 
 
 def identify_files(paths: Sequence[str | Path], *, names: FileNames) -> InputFiles:
@@ -113,7 +125,8 @@ class _FileFinder:
     def add(self, path: Path) -> None:
         if "://" in str(path) or re.match(r"\w+:/\w", str(path)):
             raise MisuseError(
-                f"{path} is not a local path. Copy the files to this machine and give their folder."
+                f"{path} is neither a local path nor an Airflow server of the configuration. Copy "
+                "files to this machine and give their folder; list servers under 'airflow'."
             )
         if path.is_dir():
             self._add_folder(path)
@@ -147,7 +160,7 @@ class _FileFinder:
                 # The manifest contains the project's SQL with its templates rendered.
                 is_in_manifest = in_project and name.lower().endswith(EXTENSIONS)
                 if not name.startswith(".") and not is_in_manifest:
-                    self._add_file(current / name, is_in_folder=True)
+                    self._add_file(current / name, is_in_folder=True, has_manifest=in_project)
         for problem in failed:
             name = self._name(Path(problem.filename or folder))
             reason = f"The folder cannot be read: {problem.strerror}."
@@ -155,7 +168,7 @@ class _FileFinder:
         self._folders += (
             InputFolder(name=name, complete=not failed)
             for current, name in names.items()
-            if current.parent not in names or not is_inside(name, names[current.parent])
+            if current == folder or not is_inside(name, names[current.parent])
         )
 
     def _encodable(self, folder: Path, names: Iterable[str]) -> Iterator[str]:
@@ -172,7 +185,9 @@ class _FileFinder:
             else:
                 yield name
 
-    def _add_file(self, file: Path, *, is_in_folder: bool = False) -> None:
+    def _add_file(
+        self, file: Path, *, is_in_folder: bool = False, has_manifest: bool = False
+    ) -> None:
         name = self._name(file)
         try:
             inputs = self._identify(file, name, is_in_folder=is_in_folder)
@@ -183,6 +198,9 @@ class _FileFinder:
         if inputs is None:
             self._unknown[name] = None
         for each in inputs or ():
+            if has_manifest and each.kind is InputKind.EXPOSURES:
+                # The manifest contains them.
+                continue
             self._files.setdefault(each.file.absolute(), each)
 
     def _identify(self, file: Path, name: str, *, is_in_folder: bool) -> list[InputFile] | None:
@@ -193,17 +211,25 @@ class _FileFinder:
         lower_name = file.name.lower()
         if lower_name.endswith(EXTENSIONS):
             return [InputFile(kind=InputKind.SQL, file=file, name=name)]
+        if lower_name.endswith(_ZIP_EXTENSION):
+            # A broken archive is reported by its reader, if the user named it.
+            is_broken = not is_in_folder and not zipfile.is_zipfile(file)
+            is_export = is_broken or superset.is_export(file)
+            return [InputFile(kind=InputKind.SUPERSET, file=file, name=name)] if is_export else None
         head = _head(file)
         artefact = _DBT_ARTEFACT.search(head)
-        if file.name == MANIFEST or artefact is not None:
+        # `partial_parse.msgpack` of dbt names the schema of the manifest too.
+        if file.name == MANIFEST or (artefact is not None and not lower_name.endswith(".msgpack")):
             return self._identify_dbt(file, name, is_in_folder=is_in_folder)
         if lower_name.endswith(_YAML_EXTENSIONS):
-            is_declared = _LINEAGE_KEY.search(head) is not None
-            return (
-                [InputFile(kind=InputKind.DECLARED, file=file, name=name)] if is_declared else None
-            )
+            if superset.is_part_of_export(file):
+                return []
+            kind = _yaml_kind(file, head)
+            return None if kind is None else [InputFile(kind=kind, file=file, name=name)]
         if b'"eventTime"' in head and re.search(rb'"(?:job|dataset|run)"\s*:', head):
             return [InputFile(kind=InputKind.OPENLINEAGE, file=file, name=name)]
+        if lower_name.endswith(".json") and any(key in head for key in _METABASE_JSON):
+            return [InputFile(kind=InputKind.METABASE, file=file, name=name)]
         may_be_log = lower_name.endswith(_LOG_EXTENSIONS) or not is_in_folder
         return self._identify_log(file, name) if may_be_log else None
 
@@ -228,6 +254,16 @@ class _FileFinder:
         if log is None:
             return None
         return [InputFile(kind=InputKind.QUERY_LOG, file=file, name=name, log=log)]
+
+
+def _yaml_kind(file: Path, head: bytes) -> InputKind | None:
+    if _LINEAGE_KEY.search(head):
+        return InputKind.DECLARED
+    if _METABASE_KEY.search(head):
+        return InputKind.METABASE
+    if superset.is_metadata(file):
+        return InputKind.SUPERSET
+    return InputKind.EXPOSURES if _EXPOSURES_KEY.search(head) else None
 
 
 def _artefact_kind(file: Path) -> str | None:

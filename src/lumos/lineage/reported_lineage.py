@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from lumos.model.catalog import Job
+from lumos.model.catalog import CatalogEntity, Job
 from lumos.model.dataset import Owner, Properties
 from lumos.model.lineage import ColumnMapping, ColumnUse, LineageType
 
@@ -152,6 +152,8 @@ class ReportedLineage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     scripts: tuple[ReportedScript, ...] = ()
     unparsed: tuple[ReportedUnparsedStatement, ...] = ()
     jobs: tuple[Job, ...] = ()
+    # Dashboards and the like; the edges lead to their `consumer_urn`.
+    consumers: tuple[CatalogEntity, ...] = ()
     flows: tuple[JobFlow, ...] = ()
     aliases: tuple[DatasetAlias, ...] = ()
     descriptions: tuple[ReportedAnnotations, ...] = ()

@@ -27,7 +27,7 @@ from lumos.lineage.reported_lineage import (
 )
 from lumos.lineage.reports import MissingTable, TableReport
 from lumos.lineage.sql.dialects import dotted
-from lumos.model.catalog import Job
+from lumos.model.catalog import CatalogEntity, Job, consumer_entity, consumer_urn, kind_in_urn
 from lumos.model.lineage import ColumnMapping, ColumnUse, Edge, Script, UnparsedStatement
 from lumos.model.paths import lineage_column, lineage_path, lineage_steps
 from lumos.model.schema import Schema
@@ -166,6 +166,7 @@ class ResolvedLineage(msgspec.Struct, frozen=True, kw_only=True):
     unparsed: tuple[UnparsedStatement, ...] = ()
     owners: dict[str, tuple[str, ...]] = {}
     jobs: tuple[Job, ...] = ()
+    consumers: tuple[CatalogEntity, ...] = ()
     descriptions: tuple[tuple[str, ReportedAnnotations], ...] = ()
     reads: tuple[tuple[str, DatasetRead], ...] = ()
     problems: tuple[LineageProblem, ...] = ()
@@ -230,8 +231,9 @@ class ReferenceResolver:
             scripts=tuple(_script(names, each) for each in reported.scripts),
             unparsed=tuple(_unparsed(names, each) for each in reported.unparsed),
             jobs=tuple(_jobs(names, reported, edges)),
+            consumers=tuple(_with_references(each, edges) for each in reported.consumers),
             descriptions=descriptions,
-            owners=_owners(descriptions),
+            owners=_owners(descriptions, reported.consumers),
             reads=tuple((names.urn(each.dataset), each) for each in reported.reads),
             problems=(*names.ambiguity_remarks(), *self._missing_columns(edges)),
             written=None
@@ -412,13 +414,30 @@ def _unparsed(names: _ReporterNames, reported: ReportedUnparsedStatement) -> Unp
     )
 
 
-def _owners(descriptions: Iterable[tuple[str, ReportedAnnotations]]) -> dict[str, tuple[str, ...]]:
-    """The names of the owners of each dataset, even if it is not in the store."""
+def _owners(
+    descriptions: Iterable[tuple[str, ReportedAnnotations]], consumers: Iterable[CatalogEntity]
+) -> dict[str, tuple[str, ...]]:
+    """The names of the owners of each dataset and consumer, even if it is not in the store."""
     owners: dict[str, dict[str, None]] = {}
-    for urn, each in descriptions:
-        if each.owners:
-            owners.setdefault(urn, {}).update(dict.fromkeys(owner.name for owner in each.owners))
+    of_datasets = ((urn, each.owners) for urn, each in descriptions)
+    of_consumers = ((consumer_urn(each.urn), each.owners) for each in consumers)
+    for urn, some in (*of_datasets, *of_consumers):
+        if some:
+            owners.setdefault(urn, {}).update(dict.fromkeys(owner.name for owner in some))
     return {urn: tuple(names) for urn, names in owners.items()}
+
+
+def _with_references(consumer: CatalogEntity, edges: Iterable[Edge]) -> CatalogEntity:
+    """Add references to the datasets and charts that a consumer reads."""
+    urn = consumer_urn(consumer.urn)
+    references: dict[str, set[str]] = {}
+    for edge in edges:
+        if edge.downstream == urn:
+            entity = consumer_entity(edge.upstream)
+            relation = "datasets" if entity is None else f"{kind_in_urn(entity)}s"
+            references.setdefault(relation, set()).add(entity or edge.upstream)
+    sorted_references = {name: tuple(sorted(urns)) for name, urns in sorted(references.items())}
+    return msgspec.structs.replace(consumer, references=sorted_references)
 
 
 def _jobs(names: _ReporterNames, reported: ReportedLineage, edges: Iterable[Edge]) -> Iterator[Job]:

@@ -99,8 +99,10 @@ class LineageService:
         accept_removals: bool = False,
         progress: Progress = no_progress,
     ) -> LineageIngestReport:
-        """Read SQL, dbt artefacts, OpenLineage events, declared edges and query logs.
+        """Read SQL, dbt artefacts, OpenLineage events, exports of BI tools and the like.
 
+        A path may be the URL of an Airflow server in the configuration. Without paths, all of
+        these servers are read.
         A reporter (a file, project or job) replaces its own earlier edges. The edges of other
         reporters stay.
         `name_from` names queries after their files' paths, as `sql_name_from` in the configuration
@@ -110,7 +112,14 @@ class LineageService:
         from lumos.lineage.ingest import LineageIngest
         from lumos.storage.file_names import FileNames
 
-        if not paths:
+        servers = [
+            each
+            for each in self._settings.airflow
+            if not paths or each.base_url in {str(path).rstrip("/") for path in paths}
+        ]
+        urls = {each.base_url for each in servers}
+        files = [path for path in paths if str(path).rstrip("/") not in urls]
+        if not servers and not files:
             raise MisuseError("Give the files or folders to read: lumos lineage ingest PATH...")
         store = None if dry_run and self._is_empty() else self._make_store()
         ingest = LineageIngest(
@@ -126,9 +135,9 @@ class LineageService:
             progress=progress,
         )
         if dry_run:
-            return ingest.ingest(paths)
+            return ingest.ingest(files, servers)
         with self._publishing():
-            return ingest.ingest(paths)
+            return ingest.ingest(files, servers)
 
     def record_events(self, *events: Mapping[str, Any]) -> LineageIngestReport:
         """Record the lineage of OpenLineage events, as an OpenLineage client sends them."""

@@ -10,6 +10,7 @@ import msgspec
 
 from lumos.errors import MisuseError, did_you_mean
 from lumos.lineage.drawing.picture import Arrow, Box, Picture, PictureStep
+from lumos.model.catalog import CatalogEntity, consumer_kind
 from lumos.model.json_codec import to_json
 from lumos.model.lineage import ColumnMapping, ColumnUse, LineageType
 from lumos.model.paths import is_lineage_column, lineage_column
@@ -302,11 +303,14 @@ class LineageViewer:
     ) -> Picture:
         entries = self._store.entries.get_many(list(depths))
         owners = self._store.lineage.owners([each for each in depths if each not in entries])
+        consumers = self._store.lineage.consumers(list(depths))
         columns = _columns_of(with_columns)
         if column is not None:
             columns.setdefault(urn, {})[column] = None
         boxes = (
-            _box(each, depth, entries.get(each), columns.get(each, {}), owners.get(each, ()))
+            _consumer_box(each, depth, consumers[each], columns.get(each, {}))
+            if each in consumers
+            else _box(each, depth, entries.get(each), columns.get(each, {}), owners.get(each, ()))
             for each, depth in sorted(depths.items(), key=lambda pair: (pair[1], pair[0]))
         )
         return Picture(
@@ -384,6 +388,19 @@ def _columns_of(arrows: Iterable[Arrow]) -> dict[str, dict[str, None]]:
             if use.downstream is not None:
                 columns.setdefault(arrow.downstream, {})[use.downstream] = None
     return columns
+
+
+def _consumer_box(urn: str, depth: int, consumer: CatalogEntity, columns: Iterable[str]) -> Box:
+    return Box(
+        urn=urn,
+        name=consumer.display_name or urn,
+        platform=Urn.parse(urn).platform,
+        depth=depth,
+        kind=consumer_kind(consumer),
+        url=consumer.properties.get("url", ""),
+        owners=tuple(owner.name for owner in consumer.owners),
+        columns=tuple(sorted(columns)),
+    )
 
 
 def _box(

@@ -1,12 +1,13 @@
 """Items of catalogs and snapshots: datasets, glossary terms, users, groups, jobs and others."""
 
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
 from lumos.model.dataset import Aspect, Cost, Dataset, Owner, Properties, Schedule
 from lumos.model.lineage import JobRun
+from lumos.model.urn import InvalidUrn, Urn
 
 # Fields that only one catalog has, by catalog name, as read from it.
 Extras: TypeAlias = dict[str, Any]
@@ -132,6 +133,38 @@ def entity_id(urn: str) -> tuple[str, ...] | None:
     if scheme != "lumos" or not colon or "/" in kind:
         return None
     return tuple(map(_unescape, id.split("/")))
+
+
+# Kinds of entities that are nodes of lineage: they read datasets, and store no data themselves.
+CONSUMER_KINDS: Final = ("chart", "dashboard", "metric", "saved_query", "virtual_dataset")
+
+
+def consumer_urn(entity: str) -> str:
+    """The URN of a consumer in lineage: `lumos://metabase/chart/7` of `lumos:chart:metabase/7`."""
+    parts = entity_id(entity)
+    assert parts is not None, f"{entity} is not a consumer"
+    return str(Urn.of(parts[0], (kind_in_urn(entity), *parts[1:])))
+
+
+def consumer_entity(urn: str) -> str | None:
+    """The URN of the entity with this URN in lineage, or None if it cannot be a consumer."""
+    try:
+        node = Urn.parse(urn)
+    except InvalidUrn:
+        return None
+    if len(node.path) != 2 or node.path[0] not in CONSUMER_KINDS:
+        return None
+    return entity_urn(node.path[0], node.platform, node.path[1])
+
+
+def consumer_kind(entity: CatalogEntity) -> str:
+    """What a consumer is called: its kind, or its type in the tool, such as `notebook`."""
+    return entity.properties.get("type") or entity.kind.replace("_", " ")
+
+
+def consumer_name(entity: CatalogEntity) -> str:
+    """The kind and the name of a consumer, as in `dashboard Revenue`."""
+    return f"{consumer_kind(entity)} {entity.display_name or entity.urn}"
 
 
 def kind_in_urn(urn: str) -> str:

@@ -27,11 +27,11 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from lumos.store import tables
 from lumos.store.database import Database
+from lumos.store.lineage.reported_items import kind_of
 from lumos.store.lineage.writer import LineageWriter
 from lumos.store.statements import among, by_code_point, insert_if_new, replace
 
 DATASETS: Final = "datasets"
-_JOBS: Final = "jobs"
 _TOKEN_BITS: Final = 62
 
 
@@ -159,7 +159,7 @@ class CatalogOutboxWriter:
         if not catalogs:
             return
         self._changed |= {(DATASETS, urn) for urn in lineage.changed_datasets()}
-        self._changed |= {(_JOBS, urn) for urn in lineage.changed_jobs}
+        self._changed |= {(kind_of(urn), urn) for urn in lineage.changed_items}
         token = _new_token()
         # Sorted, so that two writers cannot deadlock.
         rows = [

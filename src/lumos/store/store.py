@@ -18,6 +18,7 @@ from sqlalchemy import (
     union,
 )
 
+from lumos.model.catalog import consumer_name
 from lumos.model.change import ChangeEvent
 from lumos.model.dataset import Dataset
 from lumos.model.dataset_pattern import name_spellings
@@ -58,6 +59,7 @@ from lumos.store.history import ChangeLog, SchemaReader
 from lumos.store.jobs import JobRegistry
 from lumos.store.journal import ImportJournal
 from lumos.store.lineage.reader import LineageReader
+from lumos.store.lineage.reported_items import reported_consumers
 from lumos.store.notification_outbox import NotificationOutbox
 from lumos.store.releases import ReleaseRecords
 from lumos.store.search import Facets, SearchHits
@@ -359,10 +361,14 @@ class Store:
         return {urn: each for urn, each in known.items() if each.state == "live"}
 
     def names_like(self, urns: Collection[str]) -> dict[str, str]:
-        """The names of the given datasets and of all others with the same names, by URN."""
+        """The names of the given datasets and of all others with the same names, by URN.
+
+        Consumers of datasets are named with their kind: `dashboard Revenue`.
+        """
         table = tables.dataset.c
         with self._database.reading() as connection:
-            names_by_urn: dict[str, str] = {}
+            consumers = reported_consumers(connection, urns)
+            names_by_urn = {urn: consumer_name(each) for urn, each in consumers.items()}
             for batch in batches(urns):
                 rows = connection.execute(_NAMES_OF.where(table.urn.in_(_URNS)), {"urns": batch})
                 names_by_urn |= {row.urn: row.name for row in rows}

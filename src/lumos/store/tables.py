@@ -419,8 +419,9 @@ lineage_edge = Table(
     Index(None, "downstream", "upstream"),
 )
 
-# Each reporter's last report of a job; the merged job is an item.
-lineage_job = Table(
+# Each reporter's last report of a job or of a consumer of datasets, by URN; the merged one is an
+# item.
+lineage_item = Table(
     "lineage_job",
     metadata,
     Column("reporter", Counter, ForeignKey("lineage_reporter.id"), primary_key=True),

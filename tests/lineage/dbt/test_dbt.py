@@ -17,7 +17,7 @@ from lumos.lineage.dbt import (
     read_project,
     report_project,
 )
-from lumos.lineage.reported_lineage import ReportedEdge, ReportedLineage, TableName, UrnReference
+from lumos.lineage.reported_lineage import ReportedEdge, ReportedLineage, TableName
 from lumos.model.dataset import Owner
 
 
@@ -43,7 +43,6 @@ def test_without_sql_dependencies_are_edges_and_ephemeral_models_no_end_points(t
         (SOURCE, MODEL),
         (MODEL, VIEW),
         (table("shop", "seeds", "rates"), VIEW),
-        (VIEW, UrnReference(urn="lumos://dbt/shop/exposures/weekly")),
     }
     assert all(edge.confidence == 1 for edge in found.edges)
 
@@ -86,12 +85,6 @@ def test_where_jinja_moves_lines_the_compiled_file_is_named(tmp_path):
     )
     (model,) = model_queries(project, DbtRelations(project))
     assert model.file == "compiled/shop/models/orders.sql"
-
-
-def test_whose_an_exposure_is_is_told_of_it(tmp_path):
-    urn = "lumos://dbt/shop/exposures/weekly"
-    told = {each.dataset: each for each in reported(tmp_path).descriptions}
-    assert [owner.name for owner in told[UrnReference(urn=urn)].owners] == ["Jane"]
 
 
 @pytest.mark.parametrize(
@@ -176,7 +169,7 @@ def test_half_a_project_is_a_remark(tmp_path, left_out, words):
     found = reported(tmp_path, **left_out)
     (remark,) = found.problems
     assert (remark.severity, words in remark.reason) == ("remark", True)
-    assert len(found.edges) == 4
+    assert len(found.edges) == 3
 
 
 def test_models_without_compiled_sql_are_one_remark(tmp_path):
@@ -237,7 +230,7 @@ def test_a_broken_node_is_named_and_the_others_stay(tmp_path):
     found = reported(tmp_path, manifest=manifest(nodes=nodes))
     (problem,) = found.problems
     assert "model.shop.odd" in problem.reason
-    assert len(found.edges) == 4
+    assert len(found.edges) == 3
 
 
 def test_names_meet_whatever_their_case_in_snowflake(tmp_path):

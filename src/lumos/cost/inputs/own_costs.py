@@ -33,7 +33,7 @@ from lumos.model.period import Period
 from lumos.rendering.text import plural
 from lumos.store.costs import EPOCH, StorageSize
 from lumos.store.errors import UnknownDataset
-from lumos.store.lineage.jobs import MAX_RUNS
+from lumos.store.lineage.reported_items import MAX_RUNS
 
 if TYPE_CHECKING:
     from lumos.model.catalog import Job

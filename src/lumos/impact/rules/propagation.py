@@ -63,13 +63,15 @@ def impact_of(
     analyze_sql: SqlAnalyzer | None = None,
     *,
     adapted_files: Collection[str] = (),
+    consumers: Collection[str] = (),
 ) -> Impact:
     """The impact of changes of a dataset on everything downstream.
 
     Without `analyze_sql`, only lineage edges are used. The SQL in `adapted_files` was written for
-    the schema after the change and already expects the added columns.
+    the schema after the change and already expects the added columns. `consumers`, such as
+    dashboards, store no data: if one of them breaks, those that read it break as well.
     """
-    return _Propagation(urn, findings, downstream, analyze_sql, adapted_files).impact()
+    return _Propagation(urn, findings, downstream, analyze_sql, adapted_files, consumers).impact()
 
 
 class _DatasetResult:
@@ -107,8 +109,10 @@ class _Propagation:
     def __init__(
         self, urn: str, findings: Sequence[Finding], downstream: DownstreamGraph,
         analyze_sql: SqlAnalyzer | None, adapted_files: Collection[str],
+        consumers: Collection[str],
     ) -> None:  # fmt: skip
         self._urn = urn
+        self._consumers = frozenset(consumers)
         self._adapted_files = frozenset(adapted_files)
         self._findings = findings
         self._changes = tuple(finding.change for finding in findings)
@@ -146,8 +150,9 @@ class _Propagation:
         return self._result()
 
     def _visit(self, urn: str) -> bool:
-        """Assess a dataset; return whether its columns changed since the last visit."""
+        """Assess a dataset; return whether its readers have to be visited again."""
         versions_before = self._changed.get(urn)
+        result_before = self._results.get(urn)
         result = self._assess_dataset(urn)
         columns: tuple[ColumnImpact, ...] = ()
         if result.outputs or result.may_have_changed:
@@ -168,11 +173,23 @@ class _Propagation:
             reasons=tuple(_reasons(result.assessments, self._paths)),
             is_affected=bool(result.assessments),
         )
-        return versions_before != self._changed.get(urn)
+        verdict_before = COMPATIBLE if result_before is None else result_before.verdict
+        has_other_verdict = urn in self._consumers and result.verdict is not verdict_before
+        return has_other_verdict or versions_before != self._changed.get(urn)
 
     def _assess_dataset(self, urn: str) -> _DatasetResult:
         result = _DatasetResult()
         changed_upstreams = [each for each in self._graph.parents[urn] if each in self._changed]
+        if urn in self._consumers:
+            result.add(self._assess_upstream_consumers(urn))
+            # A dashboard does not depend on single columns of its charts.
+            without_columns = self._consumers - {
+                edge.upstream
+                for derivation in self._downstream.derivations(urn)
+                for edge in derivation.edges
+                if edge.columns or edge.uses
+            }
+            changed_upstreams = [each for each in changed_upstreams if each not in without_columns]
         assessed: set[str] = set()
         for derivation in self._downstream.derivations(urn):
             for upstream in (each for each in changed_upstreams if each in derivation.unparsed):
@@ -198,6 +215,18 @@ class _Propagation:
                 result.add_undetermined(text)
                 result.may_have_changed = True
         return result
+
+    def _assess_upstream_consumers(self, urn: str) -> Iterator[LocatedAssessment]:
+        for upstream in self._graph.parents[urn]:
+            result = self._results.get(upstream)
+            if upstream not in self._consumers or result is None:
+                continue
+            if result.verdict is BREAKING:
+                text = f"reads {upstream}, which breaks"
+                yield LocatedAssessment(Assessment(BREAKING, text))
+            elif result.verdict is UNDETERMINED:
+                text = f"reads {upstream}, which is undetermined"
+                yield LocatedAssessment(Assessment(UNDETERMINED, text))
 
     def _assess_derivation(
         self,

@@ -1,5 +1,6 @@
-"""dbt artefacts: models with their compiled SQL, sources, seeds, snapshots, runs and owners."""
+"""dbt artefacts: models with their compiled SQL, sources, runs, owners, exposures and metrics."""
 
+from lumos.lineage.dbt.consumers import project_consumers, report_exposures
 from lumos.lineage.dbt.project import (
     MANIFEST,
     DbtProject,
@@ -16,6 +17,8 @@ __all__ = [
     "ModelSql",
     "UnreadableManifest",
     "model_queries",
+    "project_consumers",
     "read_project",
+    "report_exposures",
     "report_project",
 ]

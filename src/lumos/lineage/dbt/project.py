@@ -55,7 +55,7 @@ class DbtConfig(_Part, frozen=True, kw_only=True):
 
 
 class DbtNode(_Part, frozen=True, kw_only=True):
-    """A model, seed, snapshot, source table or exposure, with the keys of all manifest versions."""
+    """A model, exposure, metric or the like, with the keys of all manifest versions."""
 
     name: str
     resource_type: str = ""
@@ -80,6 +80,14 @@ class DbtNode(_Part, frozen=True, kw_only=True):
     group: str | None = None
     owner: Any = None
     url: str | None = None
+    label: str | None = None
+    type: Any = None
+    maturity: str | None = None
+    type_params: Any = None
+    filter: Any = None
+    defaults: Any = None
+    measures: Any = None
+    dimensions: Any = None
     depends_on: DbtDependencies | None = None
 
     @property
@@ -143,6 +151,9 @@ class DbtProject(msgspec.Struct, frozen=True, kw_only=True):
     nodes: dict[str, DbtNode]
     sources: dict[str, DbtNode]
     exposures: dict[str, DbtNode]
+    metrics: dict[str, DbtNode]
+    semantic_models: dict[str, DbtNode]
+    saved_queries: dict[str, DbtNode]
     groups: dict[str, DbtNode]
     catalog: dict[str, DbtCatalogTable]
     results: tuple[DbtResult, ...]
@@ -179,6 +190,9 @@ class _ProjectReader:
             nodes={key: self._with_sql(key, node) for key, node in nodes.items()},
             sources=self._nodes(parts, "sources"),
             exposures=self._nodes(parts, "exposures"),
+            metrics=self._nodes(parts, "metrics"),
+            semantic_models=self._nodes(parts, "semantic_models"),
+            saved_queries=self._nodes(parts, "saved_queries"),
             groups=self._nodes(parts, "groups"),
             catalog=catalog,
             results=results,

@@ -27,7 +27,6 @@ from lumos.lineage.reported_lineage import (
     ReportedLineage,
     ReportedUnparsedStatement,
     TableName,
-    UrnReference,
 )
 from lumos.model.catalog import Job
 from lumos.model.dataset import Owner
@@ -95,15 +94,7 @@ class _ProjectReport:
         ]
         return ReportedLineage(
             reporter=f"dbt:{self._project.name}",
-            edges=(
-                *(edge for key in jobs for edge in self._edges(key)),
-                *(
-                    # Exposures are dashboards and the like.
-                    ReportedEdge(upstream=upstream, downstream=self._exposure(node))
-                    for key, node in self._project.exposures.items()
-                    for upstream in self._relations.upstream(key)
-                ),
-            ),
+            edges=tuple(edge for key in jobs for edge in self._edges(key)),
             scripts=tuple(
                 msgspec.structs.replace(script, dataset=self._relations.table(key))
                 for key, analysed in self._analysed.items()
@@ -144,14 +135,9 @@ class _ProjectReport:
             for each in analysed.unparsed if table is not None else ():
                 yield msgspec.structs.replace(each, writes=(table,))
 
-    def _exposure(self, node: DbtNode) -> UrnReference:
-        return UrnReference(
-            urn=str(Urn.of(_PLATFORM, (self._project.name, "exposures", node.name)))
-        )
-
     def _job(self, key: str) -> Job:
         node = self._project.nodes[key]
-        owners = self._owners(node, HeaderComment())
+        owners = node_owners(self._project, node, HeaderComment())
         properties = {"materialized": node.materialized, "file": node.original_file_path}
         run = self._run(key)
         return Job(
@@ -203,10 +189,6 @@ class _ProjectReport:
             annotations = self._annotations_of(key, node, table)
             if annotations != ReportedAnnotations(dataset=table):
                 yield annotations
-        for node in self._project.exposures.values():
-            owners = self._owners(node, HeaderComment())
-            if owners:
-                yield ReportedAnnotations(dataset=self._exposure(node), owners=owners)
 
     def _annotations_of(self, key: str, node: DbtNode, table: TableName) -> ReportedAnnotations:
         header = header_of(node.raw) if resource_type(key, node) != "seed" else HeaderComment()
@@ -223,11 +205,11 @@ class _ProjectReport:
             if column.description
         }
         sla = _meta(node).get(SLA)
-        tags = dict.fromkeys((*_texts(node.tags), *header.tags))
+        tags = dict.fromkeys((*tag_texts(node.tags), *header.tags))
         return ReportedAnnotations(
             dataset=table,
             description=node.description or header.description,
-            owners=self._owners(node, header),
+            owners=node_owners(self._project, node, header),
             tags=tuple(tags),
             properties={SLA: str(sla or header.sla)} if sla or header.sla else {},
             columns=columns,
@@ -237,24 +219,6 @@ class _ProjectReport:
                 if (column_tags := _column_tags(column))
             },
         )
-
-    def _owners(self, node: DbtNode, header: HeaderComment) -> tuple[Owner, ...]:
-        """The owners from meta or the key `owner`, from the header comment, or from the group."""
-        meta = _meta(node)
-        in_meta = (*owner_texts(meta.get("owner")), *owner_texts(meta.get("owners")))
-        owners = parse_owners((*in_meta, *owner_texts(node.owner)))
-        if owners or header.owners:
-            return owners or header.owners
-        group = node.group or (node.config.group if node.config else None)
-        if not group:
-            return ()
-        group_owners = [
-            owner
-            for each in self._project.groups.values()
-            if each.name == group
-            for owner in owner_texts(each.owner)
-        ]
-        return (Owner(name=group, kind="group"), *parse_owners(group_owners))
 
     def _models_without_sql(self, jobs: Iterable[str]) -> Iterator[LineageProblem]:
         without_sql = [
@@ -272,6 +236,25 @@ class _ProjectReport:
             )
             reporter = f"dbt:{self._project.name}"
             yield LineageProblem(place=reporter, reason=reason, severity="remark")
+
+
+def node_owners(project: DbtProject, node: DbtNode, header: HeaderComment) -> tuple[Owner, ...]:
+    """The owners from meta or the key `owner`, from the header comment, or from the group."""
+    meta = _meta(node)
+    in_meta = (*owner_texts(meta.get("owner")), *owner_texts(meta.get("owners")))
+    owners = parse_owners((*in_meta, *owner_texts(node.owner)))
+    if owners or header.owners:
+        return owners or header.owners
+    group = node.group or (node.config.group if node.config else None)
+    if not group:
+        return ()
+    group_owners = [
+        owner
+        for each in project.groups.values()
+        if each.name == group
+        for owner in owner_texts(each.owner)
+    ]
+    return (Owner(name=group, kind="group"), *parse_owners(group_owners))
 
 
 def _file(node: DbtNode) -> str:
@@ -305,7 +288,8 @@ def _meta(node: DbtNode) -> dict[str, Any]:
     }
 
 
-def _texts(value: Any) -> tuple[str, ...]:
+def tag_texts(value: Any) -> tuple[str, ...]:
+    """The tags of a node, which are a text or a list."""
     if isinstance(value, str):
         return (value,) if value else ()
     return tuple(str(each) for each in value) if isinstance(value, list) else ()
@@ -313,4 +297,4 @@ def _texts(value: Any) -> tuple[str, ...]:
 
 def _column_tags(column: DbtColumn) -> tuple[str, ...]:
     in_config = column.config.get("tags") if isinstance(column.config, dict) else None
-    return tuple(dict.fromkeys((*_texts(column.tags), *_texts(in_config))))
+    return tuple(dict.fromkeys((*tag_texts(column.tags), *tag_texts(in_config))))

@@ -45,8 +45,9 @@ class BoxImpact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Box(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A dataset with its columns; `depth` is its distance from the start, negative if upstream.
 
-    `state` is empty for datasets that are only known from lineage. `mark` colours a verdict, which
-    `impact` explains.
+    `state` is empty for datasets that are only known from lineage. `kind` and `url` are set for
+    consumers that store no data, such as dashboards. `mark` colours a verdict, which `impact`
+    explains.
     """
 
     urn: str
@@ -54,6 +55,8 @@ class Box(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     platform: str
     depth: int = 0
     state: str = ""
+    kind: str = ""
+    url: str = ""
     owners: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     mark: Mark | None = None

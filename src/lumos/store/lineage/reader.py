@@ -5,9 +5,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from sqlalchemy import Connection, and_, bindparam, exists, false, func, not_, or_, select
+from sqlalchemy import Connection, and_, bindparam, case, exists, false, func, not_, or_, select
 
-from lumos.model.catalog import Job
+from lumos.model.catalog import CatalogEntity, Job, consumer_name
 from lumos.model.dataset import Lineage, UpstreamEdge
 from lumos.model.json_codec import from_json
 from lumos.model.lineage import Script, UnparsedStatement
@@ -42,6 +42,7 @@ from lumos.store.lineage.report_contents import (
     scripts_of,
     without_scripts,
 )
+from lumos.store.lineage.reported_items import JOBS, reported_consumers
 from lumos.store.lineage.walks import (
     ColumnNode,
     ColumnPaths,
@@ -62,7 +63,6 @@ if TYPE_CHECKING:
 # Up to this number of nodes, querying level by level is faster than loading all edges.
 _MAX_QUERIED_NODES: Final = 10_000
 _PAGED: Final = {"yield_per": 1000}
-JOBS: Final = "jobs"
 
 
 class LineageReader:
@@ -114,7 +114,10 @@ class LineageReader:
         }
 
     def find_by_name(self, name: str) -> tuple[str, ...]:
-        """Reported URNs that end with a name or path, with dots or slashes between its parts."""
+        """Reported URNs that end with a name or path, with dots or slashes between its parts.
+
+        If there are none, the consumers of that name, such as dashboards.
+        """
         node = tables.lineage_node.c.urn
         parts = [part for part in name.replace(".", "/").split("/") if part]
         if not parts:
@@ -123,7 +126,13 @@ class LineageReader:
         has_ending = func.lower(node).endswith(f"/{ending.lower()}", autoescape=True)
         statement = select(node).where(has_ending, _IS_REPORTED).order_by(node).limit(5)
         with self._database.reading() as connection:
-            return tuple(connection.scalars(statement))
+            urns = tuple(connection.scalars(statement))
+            return urns or tuple(
+                urn
+                for urn, entity in sorted(reported_consumers(connection).items())
+                if name.casefold()
+                in ((entity.display_name or "").casefold(), consumer_name(entity).casefold())
+            )
 
     def between(self, links: Iterable[tuple[str, str]]) -> tuple[MergedEdge, ...]:
         """The merged edges between the given pairs of upstream and downstream URNs."""
@@ -149,6 +158,11 @@ class LineageReader:
             statement = select(item.key).where(item.kind == JOBS, is_given)
             return frozenset(connection.scalars(statement))
 
+    def consumers(self, urns: Collection[str] | None = None) -> dict[str, CatalogEntity]:
+        """All reported consumers of datasets, or those among some URNs, by URN."""
+        with self._database.reading() as connection:
+            return reported_consumers(connection, urns)
+
     def with_downstream(self, urns: Collection[str]) -> frozenset[str]:
         """The given datasets that have other datasets downstream."""
         node = tables.lineage_node.c
@@ -171,7 +185,8 @@ class LineageReader:
     def count_links_outside(self) -> int:
         """The number of reported links from or to a table that is not a dataset of the store.
 
-        Such a table is only known from lineage. Links from and to jobs are not counted.
+        Such a table is only known from lineage. Links from and to jobs and consumers are not
+        counted.
         """
         dataset, item = tables.dataset.c, tables.item.c
         is_job = [
@@ -192,6 +207,8 @@ class LineageReader:
             .distinct()
         )
         with self._database.reading() as connection:
+            ends = (_is_no_consumer(connection, end.c.urn) for end in (UPSTREAM, DOWNSTREAM))
+            links = links.where(*ends)
             statement = select(func.count()).select_from(links.subquery())
             return int(connection.execute(statement).scalar_one())
 
@@ -207,27 +224,36 @@ class LineageReader:
         With `text`, only those whose paths contain all of its words.
         """
         node = tables.lineage_node.c.urn
-        statement = select(node).where(*_outside_conditions(text)).order_by(node).limit(limit)
         with self._database.reading() as connection:
+            conditions = (*_outside_conditions(text), _is_no_consumer(connection, _NODE.urn))
+            statement = select(node).where(*conditions).order_by(node).limit(limit)
             return tuple(connection.scalars(statement))
 
     def search_outside(
         self, text: str, *, owner: str | None = None, limit: int | None = None
     ) -> dict[str, tuple[str, ...]]:
-        """Tables outside of the store with each word in their path or owners, and their owners.
+        """Tables outside of the store and consumers, and their owners.
 
-        With `owner`, only those of this owner.
+        Each word of the text is in their path, name or owners. With `owner`, only those of this
+        owner.
         """
         node = tables.lineage_node.c.urn
         with self._database.reading() as connection:
             owners = owners_of(connection)
+            consumers = reported_consumers(connection)
 
             def is_owned(is_meant: Callable[[str], bool]) -> Any:
                 owned = [urn for urn, names in owners.items() if any(map(is_meant, names))]
                 return among(connection, node, owned)
 
             def has_word(word: str) -> Any:
-                return is_owned(lambda name: word in name.lower())
+                named = [
+                    urn
+                    for urn, each in consumers.items()
+                    if word in f"{consumer_name(each)} {each.description or ''}".lower()
+                ]
+                in_owner = is_owned(lambda name: word in name.lower())
+                return or_(in_owner, among(connection, node, named))
 
             conditions = [*_outside_conditions(text, has_word)]
             if owner is not None:
@@ -237,10 +263,9 @@ class LineageReader:
 
     def count_outside(self, text: str | None = None) -> int:
         """The number of tables with edges that are not datasets of the store; see `outside`."""
-        statement = (
-            select(func.count()).select_from(tables.lineage_node).where(*_outside_conditions(text))
-        )
         with self._database.reading() as connection:
+            conditions = (*_outside_conditions(text), _is_no_consumer(connection, _NODE.urn))
+            statement = select(func.count()).select_from(tables.lineage_node).where(*conditions)
             return int(connection.execute(statement).scalar_one())
 
     def reporter_names(self, prefix: str) -> Iterator[str]:
@@ -248,6 +273,19 @@ class LineageReader:
         statement = select(REPORTER.name).where(REPORTER.name.startswith(prefix, autoescape=True))
         with self._database.reading() as connection:
             yield from connection.scalars(statement)
+
+    def active_reporters(self, prefix: str) -> tuple[str, ...]:
+        """The names of reporters with a prefix that have edges, jobs or consumers."""
+        item = tables.lineage_item.c
+        statement = select(REPORTER.name).where(
+            REPORTER.name.startswith(prefix, autoescape=True),
+            or_(
+                exists().where(EDGE.reporter == REPORTER.id),
+                exists().where(item.reporter == REPORTER.id),
+            ),
+        )
+        with self._database.reading() as connection:
+            return tuple(connection.scalars(statement))
 
     def reporters(self) -> tuple[LineageReporter, ...]:
         """The reporters of lineage, by name."""
@@ -548,6 +586,12 @@ def _outside_conditions(
         yield or_(in_path, or_has_word(word))
 
 
+def _is_no_consumer(connection: Connection, urn: Any) -> Any:
+    is_consumer = among(connection, urn, reported_consumers(connection))
+    # SQLAlchemy negates `= ANY(...)` of PostgreSQL to `!= ANY(...)`.
+    return case((is_consumer, 1), else_=0) == 0
+
+
 def _ends(direction: Direction) -> tuple[Any, Any]:
     ends = EDGE.upstream, EDGE.downstream
     return ends if direction == "downstream" else ends[::-1]
@@ -574,9 +618,10 @@ def _nodes(
 
 def _inputs_and_outputs(connection: Connection) -> dict[str, set[str]]:
     """The reported inputs and outputs of jobs, by job."""
-    reported = tables.lineage_job.c
+    reported = tables.lineage_item.c
     ends: dict[str, set[str]] = {}
-    for row in connection.execute(select(reported.job, reported.body)):
+    is_job = reported.job.startswith(SCHEME)
+    for row in connection.execute(select(reported.job, reported.body).where(is_job)):
         job = from_json(row.body, Job)
         ends.setdefault(row.job, set()).update((*job.inputs, *job.outputs))
     return ends

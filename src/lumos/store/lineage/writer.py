@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from sqlalchemy import Connection, bindparam, delete, or_, select, update
 
-from lumos.model.catalog import Job
+from lumos.model.catalog import CatalogEntity, Job
 from lumos.model.dataset import Lineage, UpstreamEdge
 from lumos.model.json_codec import from_json, to_json
 from lumos.model.lineage import Edge, Script, UnparsedStatement
@@ -31,7 +31,7 @@ from lumos.store.lineage.edges import (
     node_ids,
     reported_upstream,
 )
-from lumos.store.lineage.jobs import add_jobs, replace_jobs
+from lumos.store.lineage.reported_items import add_items, replace_items
 from lumos.store.statements import among, replace
 
 # The id of the only row of `lineage_revision`.
@@ -57,7 +57,7 @@ class LineageWriter:
         self._has_graph_changes = False
         self._changed_nodes: set[int] = set()
         self._renamed_aspects: set[str] = set()
-        self.changed_jobs: set[str] = set()
+        self.changed_items: set[str] = set()
 
     def report(
         self,
@@ -68,9 +68,10 @@ class LineageWriter:
         owners: report_contents.Owners = MappingProxyType({}),
         *,
         unparsed: Sequence[UnparsedStatement] = (),
+        consumers: Sequence[CatalogEntity] = (),
         at: datetime,
     ) -> LineageChanges:
-        """Replace the edges, jobs, SQL texts, owners and unparsed statements of a reporter.
+        """Replace the edges, jobs, consumers, SQL texts and the like of a reporter.
 
         SQL texts that are too long are not stored.
         """
@@ -79,7 +80,7 @@ class LineageWriter:
             self._connection.exec_driver_sql("PRAGMA secure_delete = ON")
         changed = self._replace({reporter: edges}, at=at)
         id = self._reporter_id(reporter)
-        self.changed_jobs |= replace_jobs(self._connection, id, jobs, at=at)
+        self.changed_items |= replace_items(self._connection, id, (*jobs, *consumers), at=at)
         nodes = self._node_ids({each.dataset for each in scripts if each.dataset is not None})
         report_contents.replace_scripts(self._connection, id, scripts, nodes)
         report_contents.replace_owners(self._connection, id, owners)
@@ -92,7 +93,7 @@ class LineageWriter:
         """Add or update edges and jobs of a reporter, without deleting others."""
         changed = self._replace({reporter: edges}, at=at, add_only=True)
         id = self._reporter_id(reporter)
-        self.changed_jobs |= add_jobs(self._connection, id, jobs, at=at)
+        self.changed_items |= add_items(self._connection, id, jobs, at=at)
         return changed
 
     def save_memory(self, reporter: str, memory: bytes) -> None:
@@ -171,8 +172,8 @@ class LineageWriter:
 
     @property
     def has_changes(self) -> bool:
-        """Whether the lineage of any dataset or job changed."""
-        return bool(self._changed_nodes or self._renamed_aspects or self.changed_jobs)
+        """Whether the lineage of any dataset, or any job or consumer, changed."""
+        return bool(self._changed_nodes or self._renamed_aspects or self.changed_items)
 
     def changed_datasets(self) -> set[str]:
         """The datasets whose upstream edges changed."""

@@ -1,0 +1,409 @@
+"""Reads questions and dashboards of Metabase: serialized YAML files, or JSON of its API.
+
+Questions of the query builder have no SQL. It is built here from their fields, joins and filters.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from lumos.annotations.owner_names import owner_texts, parse_owners
+from lumos.config.yaml_tree import MAX_BYTES, ConfigurationError
+from lumos.lineage.consumers import (
+    Consumer,
+    ConsumerExport,
+    consumer_reference,
+    consumer_table,
+    make_entity,
+)
+from lumos.lineage.reported_lineage import LineageProblem, ReportedEdge
+from lumos.lineage.sql.dialects import quote_name
+from lumos.lineage.yaml_document import UnreadableDocument, YamlDocument, text_at
+from lumos.model.catalog import entity_urn
+
+_TOOL: Final = "metabase"
+_MAX_JSON_BYTES: Final = 256 * 1024**2
+_MAX_DEPTH: Final = 60
+# Folders of an export below its root.
+EXPORT_FOLDERS: Final = ("collections", "databases", "snippets", "actions")
+_TAG: Final = re.compile(r"\{\{\s*(.*?)\s*\}\}", re.DOTALL)
+_OPTIONAL: Final = re.compile(r"\[\[|\]\]")
+_CARD_PREFIX: Final = "card__"
+_ARITHMETIC: Final = ("+", "-", "*", "/")
+_AGGREGATES: Final = {"avg": "AVG", "count": "COUNT", "max": "MAX", "min": "MIN", "sum": "SUM"}
+
+
+class _Source(msgspec.Struct, frozen=True, kw_only=True):
+    """A question or dashboard; `document` is its YAML file, if it has one."""
+
+    value: dict[str, Any]
+    file: str
+    document: YamlDocument | None = None
+
+
+def export_root(name: str) -> str:
+    """The folder of the export that a serialized file belongs to, by the name of the file."""
+    parts = name.split("/")
+    for number, part in enumerate(parts[:-1]):
+        if part in EXPORT_FOLDERS:
+            return "/".join(parts[:number]) or "."
+    return "/".join(parts[:-1]) or "."
+
+
+def report_files(files: Iterable[tuple[Path, str]], *, root: str) -> ConsumerExport:
+    """The questions and dashboards of the serialized YAML files of one export."""
+    problems: list[LineageProblem] = []
+    sources: list[_Source] = []
+    for path, name in files:
+        try:
+            with path.open("rb") as stream:
+                document = YamlDocument(stream.read(MAX_BYTES + 1), name=name)
+        except ConfigurationError as error:
+            for each in error.problems:
+                line = each.position.line
+                problems.append(LineageProblem(place=name, line=line, reason=each.text))
+        except (OSError, UnreadableDocument) as problem:
+            problems.append(LineageProblem(place=name, reason=str(problem)))
+        else:
+            sources.append(_Source(value=document.value, file=name, document=document))
+    return _Export(sources, f"metabase:{root}", problems).read()
+
+
+def report_json(file: Path, *, name: str) -> ConsumerExport:
+    """The questions and dashboards in a response of Metabase's API."""
+    reporter = f"metabase:{name}"
+    try:
+        with file.open("rb") as stream:
+            content = stream.read(_MAX_JSON_BYTES + 1)
+        if len(content) > _MAX_JSON_BYTES:
+            raise ValueError(f"it is larger than {_MAX_JSON_BYTES // 1024**2} MB")
+        decoded = _as_texts(msgspec.json.decode(content))
+    except (OSError, ValueError, RecursionError, msgspec.MsgspecError) as problem:
+        reason = f"This is not a response of Metabase: {problem}."
+        return ConsumerExport(
+            reporter=reporter, problems=(LineageProblem(place=name, reason=reason),)
+        )
+    # Newer versions return pages: {"data": [...]}.
+    if isinstance(decoded, dict) and isinstance(decoded.get("data"), list):
+        decoded = decoded["data"]
+    values = decoded if isinstance(decoded, list) else [decoded]
+    sources = []
+    for value in values:
+        if isinstance(value, dict):
+            sources.append(_Source(value=value, file=f"{name}#{_id(value) or ''}"))
+            for card in _cards_of(value):
+                if "dataset_query" in card:
+                    sources.append(_Source(value=card, file=f"{name}#{_id(card) or ''}"))
+    return _Export(sources, reporter, []).read()
+
+
+def _as_texts(value: Any) -> Any:
+    """Numbers as texts, as in YAML: ids are numbers here."""
+    if isinstance(value, dict):
+        return {key: _as_texts(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_as_texts(each) for each in value]
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else value
+
+
+class _Export:
+    def __init__(
+        self, sources: Iterable[_Source], reporter: str, problems: list[LineageProblem]
+    ) -> None:
+        self._reporter = reporter
+        self._problems = problems
+        self._cards: dict[str, _Source] = {}
+        self._dashboards: dict[str, _Source] = {}
+        self._engines: dict[str, str] = {}
+        self._snippets: dict[str, str] = {}
+        # In JSON, questions refer to each other by numeric ids.
+        self._ids: dict[str, str] = {}
+        for each in sources:
+            value, id = each.value, _id(each.value)
+            if text_at(value, "archived") == "true":
+                continue
+            if "dataset_query" in value and id is not None:
+                self._cards.setdefault(id, each)
+                self._ids[text_at(value, "id") or id] = id
+            elif ("dashcards" in value or "ordered_cards" in value) and id is not None:
+                self._dashboards[id] = each
+            elif (engine := text_at(value, "engine")) is not None:
+                self._engines[text_at(value, "name") or ""] = engine
+            elif (content := text_at(value, "content")) is not None:
+                self._snippets[text_at(value, "name") or ""] = content
+
+    def read(self) -> ConsumerExport:
+        consumers = [
+            *(self._card(id, source) for id, source in self._cards.items()),
+            *(self._dashboard(id, source) for id, source in self._dashboards.items()),
+        ]
+        return ConsumerExport(
+            reporter=self._reporter, consumers=tuple(consumers), problems=tuple(self._problems)
+        )
+
+    def _card(self, id: str, source: _Source) -> Consumer:
+        value = source.value
+        query = value.get("dataset_query")
+        database = text_at(query, "database") or text_at(value, "database_id") or ""
+        engine = self._engines.get(database)
+        entity = _entity("chart", id, source)
+        sql, path = _native_sql(query)
+        try:
+            if sql is not None:
+                sql = self._render(sql, _template_tags(query))
+            else:
+                path = ()
+                probe = Consumer(entity=entity, engine=engine)
+                sql = _BuilderQuery(query, self._table_of_card, probe.dialect).sql()
+        except _Unresolvable as problem:
+            reason = f"The question '{entity.display_name}' is not analysed: {problem}"
+            self._problems.append(
+                LineageProblem(place=source.file, reason=reason, severity="remark")
+            )
+            sql = None
+        line: int | None = 1
+        if source.document is not None:
+            line = source.document.line("dataset_query", *path)
+        return Consumer(entity=entity, sql=sql, file=source.file, line=line, engine=engine)
+
+    def _render(self, sql: str, tags: Mapping[str, Any]) -> str:
+        """Replace template tags; line breaks stay as they are."""
+
+        def replace(match: re.Match[str]) -> str:
+            name = match.group(1)
+            breaks = "\n" * match.group().count("\n")
+            if name.lower().startswith("snippet:"):
+                content = self._snippets.get(name.partition(":")[2].strip(), "NULL")
+                return " ".join(re.sub(r"--[^\n]*", "", content).split()) + breaks
+            if name.startswith("#"):
+                tag = tags.get(name)
+                id = text_at(tag, "card-id") or name[1:].partition("-")[0]
+                return self._table_of_card(id) + breaks
+            # A field filter stands for a whole condition.
+            is_condition = text_at(tags.get(name), "type") == "dimension"
+            return ("1 = 1" if is_condition else "NULL") + breaks
+
+        return _OPTIONAL.sub("", _TAG.sub(replace, sql))
+
+    def _table_of_card(self, id: str) -> str:
+        known = self._ids.get(id, id)
+        if known not in self._cards:
+            raise _Unresolvable(f"it reads the question {id}, which the export does not contain.")
+        return consumer_table(entity_urn("chart", _TOOL, known))
+
+    def _dashboard(self, id: str, source: _Source) -> Consumer:
+        entity = _entity("dashboard", id, source)
+        reference = consumer_reference(entity.urn)
+        edges: dict[str, ReportedEdge] = {}
+        for card in _cards_of(source.value):
+            card_id = _id(card) or ""
+            known = self._ids.get(card_id, card_id)
+            if known not in self._cards:
+                # Its file may be part of another export.
+                reason = f"The question {card_id} of the dashboard is not in the export."
+                self._problems.append(
+                    LineageProblem(place=source.file, reason=reason, severity="remark")
+                )
+                continue
+            upstream = consumer_reference(entity_urn("chart", _TOOL, known))
+            edges[known] = ReportedEdge(upstream=upstream, downstream=reference)
+        return Consumer(entity=entity, file=source.file, edges=tuple(edges.values()))
+
+
+def _entity(kind: str, id: str, source: _Source) -> Any:
+    value = source.value
+    creator = value.get("creator") or value.get("creator_id")
+    # In JSON, creator_id is a number.
+    owners = () if isinstance(creator, str) and creator.isdecimal() else owner_texts(creator)
+    return make_entity(
+        kind,
+        _TOOL,
+        id,
+        name=text_at(value, "name") or id,
+        description=text_at(value, "description"),
+        owners=parse_owners(owners),
+        file=source.file,
+    )
+
+
+def _id(value: dict[str, Any]) -> str | None:
+    return text_at(value, "entity_id") or text_at(value, "id")
+
+
+def _cards_of(dashboard: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The questions on a dashboard, with further series; text boxes have none."""
+    for each in dashboard.get("dashcards") or dashboard.get("ordered_cards") or ():
+        if not isinstance(each, dict):
+            continue
+        series = each.get("series")
+        for item in (each, *(series if isinstance(series, list) else ())):
+            if not isinstance(item, dict):
+                continue
+            card = item.get("card") if isinstance(item.get("card"), dict) else None
+            if card is None and "dataset_query" in item:
+                card = item
+            if card is not None and _id(card) is not None:
+                yield card
+            elif (id := text_at(item, "card_id")) is not None:
+                yield {"entity_id": id}
+
+
+def _native_sql(query: Any) -> tuple[str | None, tuple[str | int, ...]]:
+    """The SQL of a question and its path in the query; None for the query builder."""
+    for key in ("query", "native"):
+        if (sql := text_at(query, "native", key)) is not None:
+            return sql, ("native", key)
+    stages = query.get("stages") if isinstance(query, dict) else None
+    if isinstance(stages, list) and stages and (sql := text_at(stages[0], "native")) is not None:
+        return sql, ("stages", 0, "native")
+    return None, ()
+
+
+def _template_tags(query: Any) -> dict[str, Any]:
+    """The template tags by name; newer versions have a list of pairs."""
+    stages = query.get("stages") if isinstance(query, dict) else None
+    owner = stages[0] if isinstance(stages, list) and stages else query.get("native")
+    tags = owner.get("template-tags") if isinstance(owner, dict) else None
+    if isinstance(tags, dict):
+        return tags
+    pairs = (each for each in tags or () if isinstance(each, list) and len(each) == 2)
+    return {str(name): tag for name, tag in pairs}
+
+
+class _Unresolvable(Exception):
+    """A question whose tables cannot be determined."""
+
+
+class _BuilderQuery:
+    """A question of the query builder, as SQL with the same tables, columns and clauses."""
+
+    def __init__(
+        self, query: Any, table_of_card: Callable[[str], str], dialect: str | None
+    ) -> None:
+        self._query = query
+        self._table_of_card = table_of_card
+        self._dialect = dialect
+        self._tables: dict[str, None] = {}
+        self._selected: dict[str, None] = {}
+        self._grouped: dict[str, None] = {}
+        self._filtered: dict[str, None] = {}
+        self._joined: list[str] = []
+        self._sorted: dict[str, None] = {}
+        self._has_aggregates = False
+
+    def sql(self) -> str:
+        stages = self._query.get("stages") if isinstance(self._query, dict) else None
+        for number, stage in enumerate(
+            stages if isinstance(stages, list) else [self._query.get("query")]
+        ):
+            self._add_stage(stage, is_first=number == 0, depth=0)
+        if not self._tables:
+            raise _Unresolvable(
+                "its tables are numbers. Use the serialized YAML files instead of the API."
+            )
+        first, *others = self._tables
+        on = " AND ".join(self._joined) or "1 = 1"
+        joins = "".join(f" LEFT JOIN {table} ON {on}" for table in others[-1:])
+        crossed = "".join(f" CROSS JOIN {table}" for table in others[:-1])
+        columns = list(dict.fromkeys((*self._grouped, *self._selected)))
+        aliased = (f"{sql} AS column_{number}" for number, sql in enumerate(columns, start=1))
+        sql = f"SELECT {', '.join(aliased) or '*'} FROM {first}{crossed}{joins}"
+        if self._filtered:
+            sql += f" WHERE {' AND '.join(f'{each} IS NOT NULL' for each in self._filtered)}"
+        if self._grouped and self._has_aggregates:
+            sql += f" GROUP BY {', '.join(self._grouped)}"
+        return sql + (f" ORDER BY {', '.join(self._sorted)}" if self._sorted else "")
+
+    def _add_stage(self, stage: Any, *, is_first: bool, depth: int) -> None:
+        if depth > _MAX_DEPTH:
+            raise _Unresolvable("its query is nested too deeply.")
+        if not isinstance(stage, dict):
+            return
+        nested = stage.get("source-query")
+        if isinstance(nested, dict):
+            self._add_stage(nested, is_first=is_first, depth=depth + 1)
+        self._add_table(stage.get("source-table"))
+        if (card := text_at(stage, "source-card")) is not None:
+            self._tables[self._table_of_card(card)] = None
+        # Names refer to columns of the table only in the first stage.
+        with_names = is_first and nested is None
+        for join in stage.get("joins") or ():
+            if isinstance(join, dict):
+                inner = join.get("stages")
+                for each in inner if isinstance(inner, list) else [join]:
+                    self._add_stage(
+                        {**each, "joins": None} if isinstance(each, dict) else None,
+                        is_first=False, depth=depth + 1,
+                    )  # fmt: skip
+                condition = join.get("conditions") or join.get("condition")
+                fields = list(self._fields(condition, with_names=False))
+                self._joined += [
+                    f"{left} = {right}"
+                    for left, right in zip(fields[::2], fields[1::2], strict=False)
+                ]
+                if len(fields) % 2:
+                    self._joined.append(f"{fields[-1]} IS NOT NULL")
+                if isinstance(join.get("fields"), list):
+                    self._selected |= dict.fromkeys(self._fields(join["fields"], with_names=False))
+        for aggregate in stage.get("aggregation") or ():
+            self._has_aggregates = True
+            function = _AGGREGATES.get(_operator(aggregate), "SUM")
+            fields = list(self._fields(aggregate, with_names=with_names))
+            self._selected |= dict.fromkeys(f"{function}({each})" for each in fields)
+            if not fields:
+                self._selected["COUNT(*)"] = None
+        expressions = stage.get("expressions")
+        for each in expressions.values() if isinstance(expressions, dict) else expressions or ():
+            operator = _operator(each)
+            fields = list(self._fields(each, with_names=with_names))
+            if fields:
+                is_arithmetic = operator in _ARITHMETIC
+                joined = f" {operator} ".join(fields) if is_arithmetic else ", ".join(fields)
+                self._selected[joined if is_arithmetic else f"COALESCE({joined})"] = None
+        for key, target in (
+            ("fields", self._selected),
+            ("breakout", self._grouped),
+            ("filter", self._filtered),
+            ("filters", self._filtered),
+            ("order-by", self._sorted),
+        ):
+            target |= dict.fromkeys(self._fields(stage.get(key), with_names=with_names))
+
+    def _add_table(self, source: Any) -> None:
+        if isinstance(source, str) and source.startswith(_CARD_PREFIX):
+            self._tables[self._table_of_card(source.removeprefix(_CARD_PREFIX))] = None
+        elif isinstance(source, list) and len(source) == 3:
+            self._tables[self._quote(source[1:])] = None
+
+    def _fields(self, clause: Any, *, with_names: bool) -> Iterator[str]:
+        """The columns in a clause; fields with numeric ids are left out."""
+        pending = [clause]
+        while pending:
+            each = pending.pop()
+            if isinstance(each, dict):
+                continue
+            if not isinstance(each, list):
+                continue
+            if each[:1] == ["field"] and len(each) > 1:
+                # Older versions have the options last.
+                reference = each[1] if not isinstance(each[1], dict) else each[2:3]
+                if isinstance(each[1], dict) and len(each) > 2:
+                    reference = each[2]
+                if isinstance(reference, list) and len(reference) >= 4:
+                    yield self._quote(reference[1:4])
+                elif with_names and isinstance(reference, str) and not reference.isdecimal():
+                    yield self._quote([reference])
+                continue
+            pending += reversed(each)
+
+    def _quote(self, parts: Iterable[Any]) -> str:
+        return ".".join(quote_name(str(part), self._dialect) for part in parts if part)
+
+
+def _operator(clause: Any) -> str:
+    return clause[0] if isinstance(clause, list) and clause and isinstance(clause[0], str) else ""
