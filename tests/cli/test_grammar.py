@@ -275,7 +275,7 @@ def test_an_error_ends_with_the_next_command(lumos: Any, line: str, sentence: st
     [
         ("search orders --tag nothing", "No dataset matches 'orders' with --tag nothing. See all with: lumos tag list"),
         ("search orders --owner nobody", "No dataset matches 'orders' with --owner nobody. See all with: lumos owner list"),
-        ("list ordrs", "No dataset matches. Did you mean 'orders'? See all datasets and their formats with: lumos list"),
+        ("list ordrs", "No dataset matches. Did you mean orders? See all datasets and their formats with: lumos list"),
         ("audit list --action nothing", "No recorded action matches. See the newest ones with: lumos audit list"),
         ("export all.json --tag nothing", "no dataset matches the selection. See what there is with: lumos tag list"),
         ("export all.json --owner nobody", "no dataset matches the selection. See what there is with: lumos owner list"),

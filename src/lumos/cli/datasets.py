@@ -29,7 +29,6 @@ from lumos.cli.scan_text import (
 )
 from lumos.cli.screen import Table, stdout
 from lumos.cli.text import Names, escape_line
-from lumos.errors import question
 from lumos.rendering.text import few, format_number, format_size, format_time, plural
 
 if TYPE_CHECKING:
@@ -120,8 +119,17 @@ def list_(
     if lineage_only:
         options.print(report, _print_lineage_only, options.names)
         return
-    is_filtered = any((contains, data_platform, format))
-    options.print(report, _print_list, options.names, show_all=show_all, is_filtered=is_filtered)
+    suggestion = None
+    if contains and not report.datasets and not json:
+        suggestion = lumos.search(contains, limit=1).suggestion
+    options.print(
+        report,
+        _print_list,
+        options.names,
+        show_all=show_all,
+        is_filtered=any((contains, data_platform, format)),
+        suggestion=suggestion,
+    )
 
 
 @app.command(
@@ -152,14 +160,21 @@ def _has_prices(lumos: "Lumos") -> bool:
         return False
 
 
-def _print_list(report: "ListReport", names: Names, *, show_all: bool, is_filtered: bool) -> None:
+def _print_list(
+    report: "ListReport",
+    names: Names,
+    *,
+    show_all: bool,
+    is_filtered: bool,
+    suggestion: str | None,
+) -> None:
     if not report.datasets:
         advice = (
             "See all datasets and their formats with: lumos list"
             if is_filtered
             else "Scan some with: lumos ingest PATH"
         )
-        similar = f"{question(report.similar)} " if report.similar else ""
+        similar = f"Did you mean {suggestion}? " if suggestion else ""
         what = "matches" if is_filtered else "is recorded yet"
         stdout().print(f"No dataset {what}. {similar}{advice}")
         _print_lineage_only_count(report)

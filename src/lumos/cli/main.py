@@ -138,7 +138,7 @@ def _report_misuse() -> Iterator[None]:
         ) from problem
 
 
-def _explain(problem: typer.TyperException, sentence: str, context: Any) -> tuple[str, str]:
+def _explain(problem: Any, sentence: str, context: Any) -> tuple[str, str]:
     """The sentence with similar options or the commands of a group, and an example if it helps."""
     command = context.command
     if hasattr(problem, "possibilities"):

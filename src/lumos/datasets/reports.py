@@ -68,13 +68,11 @@ class ListReport(Report, frozen=True, kw_only=True):
     """The report of `lumos list`.
 
     `has_more` if a limit left out datasets. `lineage_only_count` tables are known from lineage and
-    not scanned; `lineage_only` lists them on request. If no dataset contains the text, `similar`
-    are the most similar names.
+    not scanned; `lineage_only` lists them on request.
     """
 
     format_version: str = FORMAT_VERSION
     datasets: tuple[ListedDataset, ...]
-    similar: tuple[str, ...] = ()
     has_more: bool = False
     lineage_only_count: int = 0
     lineage_only: tuple[str, ...] = ()

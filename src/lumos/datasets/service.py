@@ -81,7 +81,6 @@ class Datasets:
             _check_format(store, format)
         return ListReport(
             datasets=datasets[:limit],
-            similar=store.unknown(contains).nearest if contains and not datasets else (),
             has_more=limit is not None and len(datasets) > limit,
             lineage_only_count=0 if platform or format else store.lineage.count_outside(contains),
         )
