@@ -171,3 +171,63 @@ def test_a_model_that_can_no_longer_be_parsed_is_not_removed(workplace: Path) ->
     repository.commit({"dbt/models/years.sql": base.replace(" from", " from from where where")})
     report = repository.check()
     assert not any("was removed" in each.message for each in report.findings), report.findings
+
+
+STAR = {
+    "models/stops.sql": "select stop_id, zone, kind from {{ source('gtfs', 'stops') }}\n",
+    "models/copy.sql": "with s as (select * from {{ ref('stops') }}) select s.* from s\n",
+    "models/zones.sql": "select zone from {{ ref('copy') }}\n",
+}
+
+
+def test_a_column_that_is_only_passed_on_by_a_star_is_unread(workplace: Path) -> None:
+    repository = SampleRepository(workplace, dict(STAR))
+    source = "{{ source('gtfs', 'stops') }}"
+    repository.commit({"models/stops.sql": f"select stop_id, zone from {source}\n"})
+    (finding,) = repository.check().findings
+    assert (finding.path, finding.category, finding.affected) == ("kind", "unread", None)
+    assert "also removed by SELECT * from copy" in finding.message
+
+
+def test_what_reads_a_column_after_a_star_breaks(workplace: Path) -> None:
+    repository = SampleRepository(workplace, dict(STAR))
+    repository.commit({"models/stops.sql": "select stop_id from {{ source('gtfs', 'stops') }}\n"})
+    assert findings(repository.check()) == [
+        ("error", "stops.zone", "zones"),
+        ("note", "stops.kind", None),
+    ]
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        pytest.param({"copy.schema": "stop_id INT64\nzone STRING\nkind STRING\n"}, id="declared"),
+        pytest.param({"models/copy.sql": "insert into t select * from stops\n"}, id="insert"),
+        pytest.param({"models/copy.sql": "select * from stops union all select 1, 2, 3\n"}, id="union"),
+        pytest.param({"models/copy.sql": "select * except (kind) from stops\n"}, id="except"),
+    ],
+)  # fmt: skip
+def test_a_star_breaks_if_something_requires_the_column(
+    workplace: Path, files: dict[str, str | None]
+) -> None:
+    repository = SampleRepository(workplace, STAR | {"models/zones.sql": "select 1 as a\n"} | files)
+    source = "{{ source('gtfs', 'stops') }}"
+    repository.commit({"models/stops.sql": f"select stop_id, zone from {source}\n"})
+    assert [each.level for each in repository.check().findings] == ["error"]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "dbt_utils.date_spine(datepart='day', start_date=\"date '2020-01-01'\", end_date='x')",
+        "dbt.date_spine('day', \"'\" ~ first ~ \"'\", last)",
+    ],
+)
+def test_the_column_of_a_date_spine_is_known(workplace: Path, call: str) -> None:
+    spine = "with days as ({{ %s }}) select days.date_day, s.stop_id from days cross join {{ ref('stops') }} s\n"
+    repository = SampleRepository(workplace, STAR | {"models/days.sql": spine % call})
+    source = "{{ source('gtfs', 'stops') }}"
+    repository.commit({"models/stops.sql": f"select stop_id, zone from {source}\n"})
+    report = repository.check()
+    assert "days" not in {each.affected for each in report.findings}
+    assert {each.category for each in report.findings} == {"unread"}

@@ -17,6 +17,7 @@ from lumos.impact.reports import ChangeReport, DownstreamReport, ImpactReport, R
 from lumos.model.change import Verdict
 from lumos.model.paths import overlap
 from lumos.model.types import quoted_name
+from lumos.rendering.text import few
 from lumos.schemas.findings import ChangeRow
 from lumos.schemas.reports import DatasetDiff
 from lumos.store import Store
@@ -31,6 +32,8 @@ _BUMPS: dict[Verdict, Bump] = {
 }
 _STAR = "*"
 _PROJECTION = "PROJECTION"
+_REMOVALS = ("removed", "renamed")
+_MAX_LISTED = 5
 
 # Two consecutive steps of a path, each as urn#column.
 Hop: TypeAlias = tuple[str, str]
@@ -45,11 +48,16 @@ def findings_of(
     locations: Mapping[Hop, GateLocation],
     is_model: bool = False,
     new_files: Collection[str] = (),
+    files: Collection[str] = (),
+    declared_urns: Collection[str] = (),
 ) -> Iterator[GateFinding]:
     """The findings of the changes of one dataset: one per change and affected dataset.
 
     `is_model` means that SQL of the repository creates the dataset, so all of its lineage is known.
-    A model in one of the `new_files` had no columns before that it could lose.
+    A model in one of the `new_files` had no columns before that it could lose. A model in one of
+    the `files` of the repository still works if it only passes on a removed column by `SELECT *`;
+    what reads the column there is judged by itself. Only a declared schema (`declared_urns`)
+    requires the column.
     """
     by_path: dict[str, ChangeReport] = {}
     # The most severe change of a column comes first.
@@ -57,14 +65,18 @@ def findings_of(
         by_path.setdefault(change.path, change)
     rows = {(row.path, row.kind): row for row in diff.changes}
     affecting_paths: set[str] = set()
+    losing: dict[str, list[str]] = {}
     for row in report.downstream:
         reasons: dict[str, list[ReasonReport]] = {}
         for reason in row.reasons:
-            is_new_star = reason.file in new_files and reason.clause == _STAR
-            if reason.verdict in _REPORTED_VERDICTS and not (
-                is_new_star and reason.usage == _PROJECTION
-            ):
-                for path in _paths_behind(reason, report, rows):
+            is_star = reason.usage == _PROJECTION and _is_star(reason.clause)
+            if reason.verdict not in _REPORTED_VERDICTS or (is_star and reason.file in new_files):
+                continue
+            passes_on = is_star and reason.file in files and row.urn not in declared_urns
+            for path in _paths_behind(reason, report, rows):
+                if passes_on and by_path[path].kind in _REMOVALS:
+                    losing.setdefault(path, []).append(names(row.urn))
+                else:
                     reasons.setdefault(path, []).append(reason)
         for path, reasons_of_path in reasons.items():
             affecting_paths.add(path)
@@ -76,7 +88,15 @@ def findings_of(
     for change in report.changes:
         if change.path not in affecting_paths:
             judged_change = rows.get((change.path, change.kind))
-            yield _change_finding(change, judged_change, report, declared, names, is_model=is_model)
+            yield _change_finding(
+                change, judged_change, report, declared, names,
+                losing.get(change.path, ()), is_model=is_model,
+            )  # fmt: skip
+
+
+def _is_star(clause: str | None) -> bool:
+    """Whether a clause selects all columns, as in `*` or `o.*`."""
+    return clause is not None and (clause == _STAR or clause.endswith(f".{_STAR}"))
 
 
 def _paths_behind(
@@ -163,10 +183,14 @@ def _change_finding(
     report: ImpactReport,
     declared: GateLocation | None,
     names: Callable[[str], str],
+    losing: Sequence[str],
     *,
     is_model: bool,
 ) -> GateFinding:
-    """A change that affects no known reader; it is undetermined if readers may be unknown."""
+    """A change that affects no known reader; it is undetermined if readers may be unknown.
+
+    `losing` are models that lose the same column, since they select all columns.
+    """
     affects_consumers = (
         judged_change is not None and judged_change.consumer in _INCOMPATIBLE_VERDICTS
     )
@@ -186,6 +210,10 @@ def _change_finding(
     elif affects_consumers:
         category = "unread"
         reason = "no known reader is affected, and the lineage is complete"
+        if losing:
+            listed, more = few(list(dict.fromkeys(losing)), _MAX_LISTED)
+            others = f" and {more:,} more" if more else ""
+            reason += f"; also removed by SELECT * from {', '.join(listed)}{others}"
     elif judged_change is not None and judged_change.storage is Verdict.BREAKING:
         category = "storage"
         reason = "no reader is affected, but earlier data cannot be read with the new schema"

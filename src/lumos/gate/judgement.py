@@ -139,6 +139,12 @@ def judge_change(
         locations = hop_locations(store, [report for _, report in reports])
         models = {each.name.lower() for each in revisions.before.models}
         new_files = after.keys() - before.keys()
+        declared_urns = {
+            each.urn
+            for side in (revisions.before, revisions.after, revisions.unchanged)
+            for each in side.schemas
+            if each.complete
+        }
         findings = {
             finding.fingerprint: finding
             for diff, report in reports
@@ -150,6 +156,8 @@ def judge_change(
                 locations=locations,
                 is_model=folded_name(diff.urn) in models,
                 new_files=new_files,
+                files=after,
+                declared_urns=declared_urns,
             )
         }
         for finding in wire_findings(revisions.before.schemas, revisions.after.schemas):

@@ -26,7 +26,7 @@ from lumos.lineage.resolver import ColumnLookup, SchemaCache
 from lumos.lineage.sql import ScriptLineage, SqlText, TableWrite, analyse, report_script
 from lumos.lineage.sql.dialects import dotted
 from lumos.lineage.sql.script import ALL
-from lumos.lineage.sql_files import ModelName, SqlFile, UnreadableSql
+from lumos.lineage.sql_files import ModelName, SqlFile, UnreadableSql, tables_in_from
 from lumos.progress import Progress
 
 # How often scripts are analysed again, since others create tables that they read.
@@ -281,13 +281,16 @@ class FileReader:
                 )
                 create_statements[name] = sql_files.create_statement(sql_file, self._dialect)
                 sql_by_name[name] = sql_file
+        tables = {name for file in sql_by_name.values() for name in tables_in_from(file.sql)}
+        self._schemas.load(filter(None, map(self._find_urn, tables)))
         columns = ColumnLookup(self._names, self._schemas, dialect=self._dialect)
         texts = {
             name: SqlText(create_statements[name] or file.sql, name, self._dialect)
             for name, file in sql_by_name.items()
         }
         scripts = self._analyse_all(texts, columns, "Reading SQL")
-        for name, script in scripts.items():
+        for name in list(scripts):
+            script = scripts.pop(name)
             yield FileReport(
                 lineage=sql_files.report_sql_file(sql_by_name[name], script, text=texts[name]),
                 file=name,
@@ -311,9 +314,7 @@ class FileReader:
                 tables[file] = model.name
                 continue
             tables[file], datasets[file] = model.path, None
-            sources = {
-                self._find_urn(each) for each in sql_files.tables_in_from(sql_by_name[file].sql)
-            }
+            sources = {self._find_urn(each) for each in tables_in_from(sql_by_name[file].sql)}
             for name in model.possible_names:
                 urn = self._find_urn(name)
                 # A query on raw.orders in orders.sql does not create raw.orders.

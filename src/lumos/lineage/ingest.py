@@ -85,6 +85,7 @@ class LineageIngest:
         self._failed: list[str] = []
         self._coverage = ColumnCoverage()
         self._reports: dict[str, FileReport] = {}
+        self._reporters: set[str] = set()
         self._defined_in: dict[str, dict[str, None]] = {}
         self._reads = 0
         self._missing_dags: list[str] = []
@@ -180,8 +181,10 @@ class LineageIngest:
         )
         from_servers = chain.from_iterable(map(self._read_server, servers))
         resolved = self._resolve(chain(reader.read(inputs), from_servers))
+        has_reads = False
         for each, counts, described in self._write(resolved):
-            report = self._reports[each.reporter]
+            report = self._reports.pop(each.reporter)
+            has_reads |= bool(report.lineage.reads)
             if each.reads and self._usage is not None and not self._dry_run:
                 recorded = self._usage.record(each.reporter, each.reads)
                 self._reads += recorded.counted
@@ -200,7 +203,6 @@ class LineageIngest:
                 problems=len(report.lineage.problems) + len(each.problems),
                 model=report.model,
             )
-        has_reads = any(report.lineage.reads for report in self._reports.values())
         if has_reads and self._usage is not None and not self._dry_run:
             self._usage.assign_unresolved_reads()
 
@@ -265,10 +267,11 @@ class LineageIngest:
                 self._failed += [each.name] if isinstance(each, FailedFile) else []
                 continue
             reporter = each.lineage.reporter
-            if reporter in self._reports:
+            if reporter in self._reporters:
                 reason = "Several files report this; the first one is used."
                 self._problems.append(LineageProblem(place=reporter, reason=reason))
                 continue
+            self._reporters.add(reporter)
             self._reports[reporter] = each
             resolved = self._add_earlier_edges(
                 self._resolver.resolve(each.lineage, dialect=each.dialect), each.file

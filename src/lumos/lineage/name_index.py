@@ -119,9 +119,11 @@ class NameIndex:
     ) -> Resolution:
         """Resolve a reference, or else the first of `others` that can be resolved."""
         unresolved = (ResolutionMethod.ASSUMED, ResolutionMethod.AMBIGUOUS)
-        resolutions = (self._find(each, dialect) for each in (reference, *others))
-        resolved = (each for each in resolutions if each.method not in unresolved)
-        return next(resolved, None) or self._find(reference, dialect)
+        first = self._find(reference, dialect)
+        if first.method not in unresolved or not others:
+            return first
+        resolutions = (self._find(each, dialect) for each in others)
+        return next((each for each in resolutions if each.method not in unresolved), first)
 
     def assume(self, urn: str) -> None:
         """Register an assumed URN, so that later uses of the name resolve to it."""

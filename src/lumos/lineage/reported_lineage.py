@@ -11,7 +11,9 @@ from lumos.model.dataset import Owner, Properties
 from lumos.model.lineage import ColumnMapping, ColumnUse, LineageType
 
 
-class TableName(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="table"):
+class TableName(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="table", gc=False
+):
     """A table name as in SQL, catalog first; unquoted parts are in lower case."""
 
     parts: tuple[str, ...]
@@ -34,7 +36,7 @@ class UrnReference(msgspec.Struct, frozen=True, kw_only=True, tag="urn"):
 DatasetReference: TypeAlias = TableName | LocationReference | UrnReference
 
 
-class ReportedEdge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ReportedEdge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """An edge from one dataset to another; `job` is the URN of the job that moves the data.
 
     Of ranked edges to the same dataset, only those with the highest `rank` are used.

@@ -54,9 +54,14 @@ class SchemaCache:
     def of(self, urn: str) -> Schema | None:
         """The schema of a dataset, if known."""
         if urn not in self._schemas:
-            current = {} if self._store is None else self._store.schemas.current([urn])
-            self._schemas[urn] = current.get(urn)
+            self.load([urn])
         return self._schemas[urn]
+
+    def load(self, urns: Iterable[str]) -> None:
+        """Load the schemas of several datasets at once."""
+        missing = {*urns} - self._schemas.keys()
+        current = {} if self._store is None else self._store.schemas.current(missing)
+        self._schemas |= {urn: current.get(urn) for urn in missing}
 
     def path_in_schema_case(self, urn: str, path: str) -> str:
         """A path with its column in the case of the schema.
@@ -114,6 +119,7 @@ class ColumnLookup:
         # Columns of created tables by URN, since the table of a query file has several names.
         self._created: dict[str, Mapping[str, str]] = {}
         self._not_found: dict[str, set[Parts]] = {}
+        self._columns_by_urn: dict[str, Mapping[str, str] | None] = {}
 
     def add_created(self, created_columns: Mapping[Parts, Sequence[str]]) -> frozenset[Parts]:
         """Add columns of created tables; returns those tables that were unknown when looked up."""
@@ -147,14 +153,15 @@ class ColumnLookup:
         resolution = self._find(parts)
         if resolution.method in (ResolutionMethod.ASSUMED, ResolutionMethod.AMBIGUOUS):
             return None
-        schema = self._schemas.of(resolution.urn)
-        if schema is None:
-            return None
-        is_case_sensitive = resolution.urn.partition("://")[2].startswith(tuple(_CASE_SENSITIVE))
-        return {
-            field.name if is_case_sensitive else field.name.lower(): field.type.text
-            for field in schema.fields
-        }
+        urn = resolution.urn
+        if urn not in self._columns_by_urn:
+            schema = self._schemas.of(urn)
+            is_case_sensitive = urn.partition("://")[2].startswith(tuple(_CASE_SENSITIVE))
+            self._columns_by_urn[urn] = schema and {
+                field.name if is_case_sensitive else field.name.lower(): field.type.text
+                for field in schema.fields
+            }
+        return self._columns_by_urn[urn]
 
 
 class ResolvedLineage(msgspec.Struct, frozen=True, kw_only=True):

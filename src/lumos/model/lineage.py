@@ -30,7 +30,7 @@ class UseKind(enum.StrEnum):
     CONDITIONAL = "CONDITIONAL"
 
 
-class ColumnMapping(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ColumnMapping(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A column that another one is derived from, and the expression.
 
     `cast_to` is the type of a cast. `positional` means that columns are matched by position, and
@@ -48,7 +48,7 @@ class ColumnMapping(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     line: int | None = None
 
 
-class ColumnUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ColumnUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A column that influences one downstream column, or all of them (`downstream` None).
 
     `expression` is the text of the clause, `cast_to` as in a mapping, `negated` means `NOT IN`.
@@ -64,7 +64,7 @@ class ColumnUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     line: int | None = None
 
 
-class Edge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Edge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Data flow from one dataset or job to another, as reported by an origin."""
 
     upstream: str

@@ -28,6 +28,19 @@ def test_columns_that_double_at_each_level_are_a_problem_and_their_tables_stay()
     assert unparsed.writes == (("wide",),)
 
 
+@pytest.mark.parametrize("star", ["*", "* except (b)"])
+def test_a_star_of_unknown_columns_that_doubles_at_each_level_is_read_once(star: str) -> None:
+    queries = ["c0 as (select * from src)"]
+    for level in range(1, 60):
+        before = f"c{level - 1}"
+        query = f"select {star} from {before} union all select {star} from {before}"
+        queries.append(f"c{level} as ({query})")
+    script = of(f"create table t as with {', '.join(queries)} select *, a from c59", "bigquery")
+    assert ("src", "a", "a") in {
+        (each.from_table[-1], each.from_column, each.to_column) for each in script.edges
+    }
+
+
 def test_columns_that_double_a_few_times_are_read() -> None:
     script = of(doubling(8), "duckdb")
     assert not script.unresolved

@@ -143,6 +143,7 @@ export function search(vocabulary: Vocabulary, rows: readonly Row[], query: Sear
     suggestion: null,
     lineage_only: [],
     lineage_only_owners: {},
+    consumers: {},
   } as Schemas["SearchReport"];
 }
 

@@ -12,10 +12,10 @@ from lumos.lineage.sql.relation import (
     OriginPath,
     QueryColumn,
     QueryRelation,
-    RelationItem,
-    TableColumn,
+    TableRelation,
     TableStar,
     WholeRow,
+    table_column,
 )
 from lumos.lineage.sql.script import ALL, Parts, SqlProblem
 from lumos.lineage.sql.source_text import Clause, SourceText
@@ -381,10 +381,9 @@ class AnalysisContext:
         if is_read:
             self.reads.setdefault(table, {})
         names = self.columns_of(table)
-        items: list[RelationItem] = [TableStar(table)]
-        if names is not None:
-            items = [_table_column(table, name) for name in names]
-        return QueryRelation(items, table=table)
+        if names is None:
+            return QueryRelation([TableStar(table)], table=table)
+        return TableRelation(table, names)
 
     def with_column_names(self, names: list[str], relation: QueryRelation) -> QueryRelation:
         """Rename the columns of a relation by position."""
@@ -445,13 +444,9 @@ def _ambiguous(name: str, sources: list[FromItem]) -> UnresolvedColumn:
 
 
 def _unknown_in_table(table: Parts, name: str) -> UnresolvedColumn:
-    column = _table_column(table, name)
+    column = table_column(table, name)
     column.is_resolved = False
     return UnresolvedColumn(f"'{name}' is not among the known columns of {'.'.join(table)}", column)
-
-
-def _table_column(table: Parts, name: str) -> QueryColumn:
-    return QueryColumn(name, {(table, name): OriginPath()}, definition=TableColumn(table, name))
 
 
 def _whole_row(source: FromItem, name: str) -> QueryColumn:

@@ -362,14 +362,17 @@ class FromReader:
         self, join: exp.Expr, scope: Scope, first_joined: int, clauses: QueryRelation
     ) -> None:
         """Merge the columns that USING and NATURAL compare into one column."""
+        using = join.args.get("using") or ()
+        is_natural = join.args.get("method") == "NATURAL"
+        if not using and not is_natural:
+            return
         left = self._context.scope(scope.outer, scope.ctes)
         left.sources, left.merged_columns = scope.sources[:first_joined], scope.merged_columns
         right = self._context.scope(None, scope.ctes)
         right.sources = scope.sources[first_joined:]
-        using = join.args.get("using") or ()
         clause = Clause.ON
         names = {self._context.name(each): offset_of(each) for each in using}
-        if join.args.get("method") == "NATURAL":
+        if is_natural:
             clause = Clause.JOIN
             position = offset_of(join.this)
             names = dict.fromkeys(self._shared_columns(left, right, position), position)

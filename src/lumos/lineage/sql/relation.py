@@ -1,6 +1,7 @@
 """Columns of tables and queries, each with its origins in permanent tables."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Final, NamedTuple, TypeAlias
 
 from sqlglot import exp
@@ -286,9 +287,7 @@ class TableStar(Star):
         self.table = table
 
     def column(self, name: str) -> QueryColumn | None:
-        return QueryColumn(
-            name, {(self.table, name): OriginPath()}, definition=TableColumn(self.table, name)
-        )
+        return table_column(self.table, name)
 
     def as_column(self) -> QueryColumn:
         return QueryColumn(ALL, {(self.table, ALL): OriginPath(is_star=True)})
@@ -338,12 +337,22 @@ class LimitedStar(Star):
 
 
 class UnionStar(Star):
-    """The unknown columns of several queries, merged by name."""
+    """The unknown columns of several queries, merged by name.
+
+    Branches may share their stars, as in a chain of WITH queries that each read the one before
+    twice. So each result is only computed once.
+    """
 
     def __init__(self, branches: "list[QueryRelation]") -> None:
         self._branches = branches
+        self._columns: dict[str, QueryColumn | None] = {}
 
     def column(self, name: str) -> QueryColumn | None:
+        if name not in self._columns:
+            self._columns[name] = self._merge(name)
+        return self._columns[name]
+
+    def _merge(self, name: str) -> QueryColumn | None:
         merged: QueryColumn | None = None
         for branch in self._branches:
             column = branch.find(name) or branch.guess(name)
@@ -352,6 +361,10 @@ class UnionStar(Star):
         return merged
 
     def as_column(self) -> QueryColumn:
+        return self._all_columns
+
+    @cached_property
+    def _all_columns(self) -> QueryColumn:
         merged = QueryColumn(ALL)
         for branch in self._branches:
             for star in branch.stars:
@@ -368,10 +381,10 @@ class QueryRelation:
     `uses` influence all of its rows, and `parents` are the relations that it is computed from.
     """
 
-    __slots__ = ("_by_name", "implicit_names", "items", "parents", "stars", "table", "uses")
+    __slots__ = ("_by_name", "_items", "implicit_names", "parents", "stars", "table", "uses")
 
     def __init__(self, items: Iterable[RelationItem] = (), *, table: Parts | None = None) -> None:
-        self.items: list[RelationItem] = list(items)
+        self._items: list[RelationItem] = list(items)
         self.table = table
         self.uses: Uses = {}
         self.parents: list[QueryRelation] = []
@@ -379,11 +392,15 @@ class QueryRelation:
         self.implicit_names: dict[str, QueryColumn] = {}
         self._by_name: dict[str, QueryColumn] = {}
         self.stars: list[Star] = []
-        for item in self.items:
+        for item in self._items:
             if isinstance(item, QueryColumn):
                 self._by_name.setdefault(item.name, item)
             else:
                 self.stars.append(item)
+
+    @property
+    def items(self) -> Sequence[RelationItem]:
+        return self._items
 
     @property
     def columns(self) -> list[QueryColumn]:
@@ -447,6 +464,35 @@ class QueryRelation:
                 visited.add(id(relation))
                 yield relation
                 stack += reversed(relation.parents)
+
+
+class TableRelation(QueryRelation):
+    """A table with known columns; most queries use few of them, so each is created on demand."""
+
+    __slots__ = ("_names", "_unused")
+
+    def __init__(self, table: Parts, names: Sequence[str]) -> None:
+        super().__init__(table=table)
+        self._names = names
+        self._unused = {*names}
+
+    @property
+    def items(self) -> Sequence[RelationItem]:
+        if not self._items:
+            self._items = list(filter(None, map(self.find, self._names)))
+        return self._items
+
+    def find(self, name: str) -> QueryColumn | None:
+        if name in self._unused:
+            assert self.table is not None
+            self._by_name[name] = table_column(self.table, name)
+            self._unused.remove(name)
+        return self._by_name.get(name)
+
+
+def table_column(table: Parts, name: str) -> QueryColumn:
+    """A column of a permanent table."""
+    return QueryColumn(name, {(table, name): OriginPath()}, definition=TableColumn(table, name))
 
 
 def combine_branches(branches: list[QueryRelation], *, is_by_name: bool = False) -> QueryRelation:

@@ -11,7 +11,7 @@ Parts: TypeAlias = tuple[str, ...]
 ALL: str = "*"
 
 
-class ColumnEdge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ColumnEdge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """An edge from one column to another that is derived from it or influenced by it.
 
     If the value is derived, `derivation` is set and `usage` is None. If it is only influenced, as
@@ -34,14 +34,14 @@ class ColumnEdge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     line: int | None = None
 
 
-class TableRead(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class TableRead(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A table that a statement reads, and the columns that it names."""
 
     table: Parts
     columns: tuple[str, ...] = ()
 
 
-class TableWrite(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class TableWrite(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A table or view that a statement writes; the column `*` stands for unknown columns.
 
     `sources` are the tables that its rows come from, including those read through temporary tables.

@@ -29,6 +29,8 @@ _MAX_CALLS: Final = 500
 _NO_MACROS: Final[Macros] = MappingProxyType({})
 # The macro that most dbt projects use: a hash of the columns that its argument names.
 _SURROGATE_KEYS: Final = frozenset(("dbt_utils.generate_surrogate_key", "dbt_utils.surrogate_key"))
+# The macro for one row per day or other period, in a column such as date_day.
+_DATE_SPINES: Final = frozenset(("dbt_utils.date_spine", "dbt.date_spine", "date_spine"))
 # The value of arguments that are none, false or an empty list.
 _ABSENT: Final = ""
 # Strings, which may contain the start of a comment, and comments.
@@ -225,6 +227,14 @@ class _ExpressionTexts:
             columns = [self._of(each, bound, depth + 1) for each in node.args[0].items]
             known = [f"CAST({each} AS VARCHAR)" for each in columns if each is not None]
             return f"MD5(CONCAT({', '.join(known)}))" if len(known) == len(columns) > 0 else None
+        if name in _DATE_SPINES:
+            given = {**dict(zip(("datepart", "start_date"), node.args, strict=False)),
+                     **{each.key: each.value for each in node.kwargs}}  # fmt: skip
+            part, start = (
+                None if key not in given else self._of(given[key], bound, depth + 1)
+                for key in ("datepart", "start_date")
+            )
+            return None if part is None else f"SELECT {start or 'NULL'} AS date_{part}"
         arguments = [
             each.value if isinstance(each, nodes.Const) else self._of(each, bound, depth)
             for each in node.args
