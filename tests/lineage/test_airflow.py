@@ -65,14 +65,18 @@ class AirflowStub(RecordingServer):
             case ["assets"]:
                 return self._page("assets", self.assets, request)
             case ["dags", dag, "tasks"]:
-                tasks = [{"task_id": each, "owner": f"{dag}-team"} for each in self.tasks[dag]]
+                tasks = [
+                    {"task_id": each, "owner": f"{dag}-team"} for each in self.tasks.get(dag, ())
+                ]
                 return _json({"tasks": tasks, "total_entries": len(tasks)})
             case ["dags", _, "dagRuns"]:
                 return self._page(
                     "dag_runs", [_run("r2", "failed"), _run("r1", "success")], request
                 )
             case ["dags", dag, "dagRuns", "~", "taskInstances"]:
-                runs = [{**_run("r1", "success"), "task_id": each} for each in self.tasks[dag]]
+                runs = [
+                    {**_run("r1", "success"), "task_id": each} for each in self.tasks.get(dag, ())
+                ]
                 return self._page("task_instances", [*runs, _run("r3", None)], request)
         return _json({"detail": "not found"}, 404)
 
@@ -194,10 +198,11 @@ def test_an_expired_token_and_a_busy_server_are_no_failure(
     stub: AirflowStub, workplace: Path
 ) -> None:
     answers = iter([_json({}, 503), Response(429, b"", {"retry-after": "0"})])
+    expirations = iter([1])
 
     def answer(request: Request) -> Response | None:
         if request.path.endswith("/dags/sales/tasks"):
-            stub.tokens += 1
+            stub.tokens += next(expirations, 0)
         return next(answers, None) if request.path == "/api/v2/assets" else None
 
     stub.answer = answer
