@@ -278,10 +278,10 @@ def stored_schema_loader(store: Store, source: TableSource, environment: str) ->
         record = recorded.get(urn)
         if record is None or record.state != "live":
             return None
-        dataset = store.get(urn)
-        if dataset.schema is None:
+        schema = store.schemas.current([urn]).get(urn)
+        if schema is None:
             return None
-        properties = reported_properties(annotations.get(urn, {}), dataset.platform)
-        return EarlierSchema(dataset.schema, properties)
+        properties = reported_properties(annotations.get(urn, {}), record.platform)
+        return EarlierSchema(schema, properties)
 
     return load_schema
