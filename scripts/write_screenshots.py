@@ -16,8 +16,6 @@ IMAGES = ROOT / "docs" / "images"
 # Page and theme of each image.
 SHOTS = (
     ("home", "light", "web-home"),
-    ("home", "dark", "web-home-dark"),
-    ("history", "light", "web-history"),
     ("lineage", "light", "web-lineage"),
     ("whatif", "light", "web-what-if"),
     ("cost", "light", "web-cost"),
