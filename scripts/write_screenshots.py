@@ -3,8 +3,10 @@
 Needs Chromium: /usr/bin/chromium, or the path in CHROMIUM.
 """
 
+import json
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -16,8 +18,6 @@ IMAGES = ROOT / "docs" / "images"
 # Page and theme of each image.
 SHOTS = (
     ("home", "light", "web-home"),
-    ("home", "dark", "web-home-dark"),
-    ("history", "light", "web-history"),
     ("lineage", "light", "web-lineage"),
     ("whatif", "light", "web-what-if"),
     ("cost", "light", "web-cost"),
@@ -39,8 +39,12 @@ def main() -> None:
         with live_server(shop, "--workers", "0") as server:
             for page, theme, name in SHOTS:
                 command = ["scripts/screenshots.mjs", server.url, str(pictures), WIDTH, theme, page]
-                if node(command, cwd=ROOT / "web", env={**os.environ, "WINDOW_ONLY": "1"}):
-                    sys.exit(f"screenshots: {page} failed. See the lines above.")
+                done = node(
+                    command, cwd=ROOT / "web", env={**os.environ, "WINDOW_ONLY": "1"},
+                    return_completed_process=True, stdout=subprocess.PIPE, text=True,
+                )  # fmt: skip
+                if done.returncode or json.loads(done.stdout)["problems"]:
+                    sys.exit(f"screenshots: {page} failed. {done.stdout}")
                 shutil.copy(pictures / f"{page}-{WIDTH}-{theme}.png", IMAGES / f"{name}.png")
 
 

@@ -45,8 +45,13 @@ def server(folder: Path) -> Iterator[LiveServer]:
 
 def visit(url: str, chromium: str, *options: str, **variables: str) -> list[str]:
     """The problems of a visit of every page."""
+    return run("screenshots.mjs", chromium, url, "-", *options, **variables)
+
+
+def run(script: str, chromium: str, *arguments: str, **variables: str) -> list[str]:
+    """The problems that a script of the page finds."""
     done = node(
-        ["scripts/screenshots.mjs", url, "-", *options], cwd=WEB, return_completed_process=True,
+        [f"scripts/{script}", *arguments], cwd=WEB, return_completed_process=True,
         env={**os.environ, "CHROMIUM": chromium, **variables}, capture_output=True, text=True,
         timeout=1800,
     )  # fmt: skip
@@ -75,3 +80,15 @@ def test_a_reader_sees_the_pages_with_a_token_and_nothing_without(
         assert visit(server.url, chromium, "1440", "light", "home,schema", LUMOS_TOKEN=secret) == []
         problems = visit(server.url, chromium, "1440", "light", "home")
     assert any("401" in each for each in problems)
+
+
+def test_people_search_edit_follow_columns_and_ask_what_breaks(
+    server: LiveServer, chromium: str
+) -> None:
+    assert run("flows.mjs", chromium, server.url) == []
+
+
+def test_a_reader_has_no_buttons_that_change_something(folder: Path, chromium: str) -> None:
+    secret = Lumos(folder / "lumos.yaml").tokens.create("flows", role="read").secret
+    with live_server(folder, "--workers", "0", "--require-token") as server:
+        assert run("flows.mjs", chromium, server.url, LUMOS_TOKEN=secret, ROLE="read") == []
