@@ -34,7 +34,6 @@ from lumos.model.catalog import CatalogEntry
 from lumos.model.schema import Schema
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-from catalogs.contract_catalogs import atlas_at
 from catalogs.servers import atlas as stub
 from catalogs.servers.http import Server
 from servers import amundsen, atlas
@@ -110,8 +109,7 @@ def _atlas_calls() -> dict[str, Any]:
     """The calls that the stub of Atlas gets, and those that the library would need."""
     entries = _datasets(DATASETS)
     with Server(stub.Atlas(), recording=False) as server:
-        login = {"user": stub.USER, "password": Secret(stub.PASSWORD)}
-        catalog = Atlas(AtlasPlatform(server=server.address, **login))
+        catalog = _catalog(server.address, stub.USER, stub.PASSWORD)
         caller = catalog._opened.server._client.caller
         catalog._opened.server.define_types()
         written = _timed(lambda: _write(catalog, entries), lambda: caller.calls)["calls"]
@@ -124,15 +122,19 @@ def _atlas_calls() -> dict[str, Any]:
     }
 
 
+def _catalog(address: str, user: str, password: str) -> Atlas:
+    return Atlas(AtlasPlatform(server=address, user=user, password=Secret(password)))
+
+
 def _atlas() -> dict[str, Any]:
     figures: dict[str, dict[str, Any]] = {}
     entries = _datasets(IN_ATLAS)
     with atlas.atlas_server(megabytes=2_500) as address:
-        catalog = atlas_at(address)
+        catalog = _catalog(address, atlas.USER, atlas.PASSWORD)
         caller = catalog._opened.server._client.caller
 
         def calls() -> int:
-            return caller.calls
+            return int(caller.calls)
 
         catalog._opened.server.define_types()
         figures["lumos"] = _timed(lambda: _write(catalog, entries), calls)
@@ -141,7 +143,7 @@ def _atlas() -> dict[str, Any]:
         client, answered = _atlas_client(address)
         figures["bare_paging"] = _timed(lambda: _page_atlas(client, address), answered)
     with atlas.atlas_server(megabytes=2_500) as address:
-        catalog = atlas_at(address)
+        catalog = _catalog(address, atlas.USER, atlas.PASSWORD)
         chunks = list(_atlas_bodies(catalog, entries))
         client, answered = _atlas_client(address)
         post = client.entity.create_entities
@@ -153,10 +155,10 @@ def _atlas_client(address: str) -> tuple[Any, Callable[[], int]]:
     """A client of the library, and a function that returns the number of its calls."""
     folder = Path(__file__).resolve().parents[1] / "build" / "atlas" / "client"
     if not folder.exists():
-        command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", folder]
-        subprocess.run([*command, _LIBRARY], check=True)
+        command = (sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target")
+        subprocess.run([*command, str(folder), _LIBRARY], check=True)
     sys.path.insert(0, str(folder))
-    from apache_atlas.client.base_client import AtlasClient
+    from apache_atlas.client.base_client import AtlasClient  # type: ignore[import-not-found]
 
     client = AtlasClient(address, (atlas.USER, atlas.PASSWORD))
     answers: Counter[str] = Counter()

@@ -145,7 +145,7 @@ def test_one_option_has_one_meaning() -> None:
             if "--output" in option.opts:
                 assert "-o" in option.opts, name
                 assert option.metavar in ("FILE", "FORMAT=FILE"), name
-    assert catalogs == {"export", "import", "search", "show", "sync"}
+    assert catalogs == {"changes", "export", "import", "search", "show", "sync"}
 
 
 @pytest.mark.parametrize("group", ["tag", "compliance", "doc", "property", "term"])
