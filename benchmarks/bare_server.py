@@ -27,11 +27,10 @@ def record(lumos: Lumos, requests: list[list[str]]) -> dict[str, Statements]:
         current.append((statement, parameters))
 
     event.listen(lumos.database.engine, "before_cursor_execute", note)
-    for kind, value in requests:
-        # Twice: the first call of a process reads more.
-        for _ in range(2):
-            current.clear()
-            lumos.search(value) if kind == "search" else lumos.show(value)
+    # The first requests again at the end: the first call of a process reads more.
+    for kind, value in [*requests, *requests[:1]]:
+        current.clear()
+        lumos.search(value) if kind == "search" else lumos.show(value)
         recorded[f"{kind} {value}"] = list(current)
     return recorded
 

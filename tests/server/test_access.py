@@ -1,5 +1,6 @@
 """Who may do what: roles of all routes, loopback, rate limits."""
 
+import asyncio
 import json
 from typing import Any
 
@@ -8,12 +9,12 @@ import pytest
 from lumos import Lumos
 from lumos.access.roles import ROLES, includes
 from lumos.errors import MisuseError
-from lumos.server.app import EXTRA_ROUTES
+from lumos.server.app import EXTRA_ROUTES, ApiServer
 from lumos.server.identity import RateLimiter
 from lumos.server.openapi import document
 from lumos.server.routes import ROUTES
 from lumos.server.run import serve
-from served_store import client_of
+from served_store import OPTIONS, client_of
 
 OPERATIONS = [
     (method.upper(), path, operation)
@@ -210,3 +211,37 @@ def test_a_server_for_other_machines_needs_a_token_first(lumos: Lumos) -> None:
     lumos.tokens.revoke(expired.token.id)
     with pytest.raises(MisuseError, match="there is none"):
         serve(lumos, host="0.0.0.0", port=0)
+
+
+def test_a_stream_ends_after_its_token_was_revoked(
+    lumos: Lumos, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lumos.server.app._KEEP_ALIVE_SECONDS", 0.1)
+    token = lumos.tokens.create("bi", role="read")
+    app = ApiServer(lumos, OPTIONS._replace(open_loopback=False)).app()
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    async def receive() -> Any:
+        await ended.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        if message["type"] == "http.response.body":
+            (begun if message["more_body"] else ended).set()
+
+    async def follow() -> None:
+        headers = [(b"host", b"x"), (b"authorization", f"Bearer {token.secret}".encode())]
+        scope = {
+            "type": "http", "method": "GET", "path": "/api/v1/changes/events", "raw_path": b"",
+            "root_path": "", "scheme": "http", "query_string": b"", "headers": headers,
+            "http_version": "1.1", "client": ("10.0.0.1", 5), "server": ("10.0.0.2", 80),
+        }  # fmt: skip
+        following = asyncio.create_task(app(scope, receive, send))
+        async with asyncio.timeout(30):
+            await begun.wait()
+            await asyncio.sleep(0.5)
+            assert not ended.is_set()
+            lumos.tokens.revoke("bi")
+            await following
+
+    asyncio.run(follow())

@@ -1,9 +1,10 @@
 """The Litestar application: handlers made from the table of routes, and operations routes."""
 
 import asyncio
+import time
 import zlib
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from functools import cache, partial
 from http import HTTPStatus
 from pathlib import Path
@@ -309,21 +310,11 @@ class ApiServer:
 
     async def _admit(self, request: Request[Any, Any, Any], role: Role) -> Identity:
         """The sender of a request, if it may do what needs that role."""
-        peer = Peer(
-            address=request.client.host if request.client else "",
-            headers=request.headers,
-            request_id=request.scope["state"]["request_id"],
-        )
         try:
-            # Only tokens need the store.
-            identity = (
-                await self._dispatcher.in_thread(self._authenticator.identify, peer)
-                if "authorization" in peer.headers
-                else self._authenticator.identify(peer)
-            )
+            identity = await self._identify(request)
         except NotAuthenticated:
             # Guesses count too, by address.
-            self._check_rate(f"address:{peer.address}")
+            self._check_rate(f"address:{request.client.host if request.client else ''}")
             raise
         request.scope["state"]["actor"] = identity.actor.name
         self._check_rate(identity.key)
@@ -333,6 +324,18 @@ class ApiServer:
                 f"{identity.role}. Create a token with: lumos token create NAME --role {role}"
             )
         return identity
+
+    async def _identify(self, request: Request[Any, Any, Any]) -> Identity:
+        """The sender of a request; raises NotAuthenticated."""
+        peer = Peer(
+            address=request.client.host if request.client else "",
+            headers=request.headers,
+            request_id=request.scope["state"]["request_id"],
+        )
+        if "authorization" not in peer.headers:
+            # Only tokens need the store.
+            return self._authenticator.identify(peer)
+        return await self._dispatcher.in_thread(self._authenticator.identify, peer)
 
     def _check_rate(self, key: str) -> None:
         if (seconds := self._limiter.wait(key)) is not None:
@@ -455,9 +458,9 @@ class ApiServer:
             )
         except LumosError as problem:
             return self._problem(request, problem)
-        return ServerSentEvent(self._follow(start), headers={"Cache-Control": "no-cache"})
+        return self._event_stream(request, self._follow(start))
 
-    async def _follow(self, start: int) -> AsyncIterator[ServerSentEventMessage]:
+    async def _follow(self, start: int) -> AsyncGenerator[ServerSentEventMessage, None]:
         """The changes after a position, and a comment now and then that keeps proxies waiting."""
         with self._open_stream():
             yield _CONNECTED
@@ -478,9 +481,9 @@ class ApiServer:
             job = await self._dispatcher.in_thread(self._lumos.jobs.show, int(id))
         except LumosError as problem:
             return self._problem(request, problem)
-        return ServerSentEvent(self._follow_job(job), headers={"Cache-Control": "no-cache"})
+        return self._event_stream(request, self._follow_job(job))
 
-    async def _follow_job(self, job: JobReport) -> AsyncIterator[ServerSentEventMessage]:
+    async def _follow_job(self, job: JobReport) -> AsyncGenerator[ServerSentEventMessage, None]:
         """A job whenever it has changed, without its result, and each new line of its log."""
         shown: JobReport | None = None
         last: JobLogLine | None = None
@@ -506,6 +509,31 @@ class ApiServer:
                     yield ServerSentEventMessage(data=None, comment="waiting")
                 await asyncio.sleep(POLL_SECONDS)
                 job = await self._dispatcher.in_thread(self._lumos.jobs.show, job.id)
+
+    def _event_stream(
+        self,
+        request: Request[Any, Any, Any],
+        messages: AsyncGenerator[ServerSentEventMessage, None],
+    ) -> ServerSentEvent:
+        """A stream that ends soon after the token of its client has expired or was revoked."""
+
+        async def admitted() -> AsyncIterator[ServerSentEventMessage]:
+            checked = time.monotonic()
+            async with aclosing(messages):
+                async for message in messages:
+                    if time.monotonic() - checked >= _KEEP_ALIVE_SECONDS:
+                        try:
+                            await self._identify(request)
+                        except (NotAuthenticated, NotAllowed):
+                            return
+                        except LumosError as problem:
+                            LOG.warning(
+                                "A stream stays open although its token is unchecked: %s", problem
+                            )
+                        checked = time.monotonic()
+                    yield message
+
+        return ServerSentEvent(admitted(), headers={"Cache-Control": "no-cache"})
 
     def _check_streams(self) -> None:
         if self._open_streams >= self._options.event_streams:

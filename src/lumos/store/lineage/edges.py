@@ -151,9 +151,11 @@ def add_nodes(connection: Connection, urns: Collection[str]) -> dict[str, int]:
     return found
 
 
-def edges_of(connection: Connection, statement: Select[Any]) -> Iterator[StoredEdge]:
+def edges_of(
+    connection: Connection, statement: Select[Any], parameters: dict[str, Any] | None = None
+) -> Iterator[StoredEdge]:
     """Run a statement that is based on `EDGES`, and yield its edges."""
-    return map(edge_of, connection.execute(statement))
+    return map(edge_of, connection.execute(statement, parameters))
 
 
 def edge_of(row: Row[Any]) -> StoredEdge:

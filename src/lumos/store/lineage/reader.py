@@ -29,7 +29,6 @@ from lumos.store.lineage.edges import (
     StoredEdge,
     current_urns,
     downstream_of,
-    edge_of,
     edges_of,
     merge_edges,
     node_ids,
@@ -85,9 +84,7 @@ class LineageReader:
         """The edges of a dataset with that current URN, merged from all reporters."""
         with self._database.reading() as connection:
             upstream, downstream = (
-                merge_edges(
-                    sorted(map(edge_of, connection.execute(edges, {"urn": urn})), key=_edge_order)
-                )
+                merge_edges(sorted(edges_of(connection, edges, {"urn": urn}), key=_edge_order))
                 for edges in (_EDGES_INTO, _EDGES_OUT_OF)
             )
         if not upstream and not downstream:
