@@ -21,7 +21,7 @@ from lumos.lineage.consumers import (
 )
 from lumos.lineage.reported_lineage import LineageProblem, ReportedEdge
 from lumos.lineage.sql.dialects import quote_name
-from lumos.lineage.yaml_document import UnreadableDocument, YamlDocument, text_at
+from lumos.lineage.yaml_file import UnreadableDocument, YamlFile, text_at
 from lumos.model.catalog import entity_urn
 
 _TOOL: Final = "metabase"
@@ -41,7 +41,7 @@ class _Source(msgspec.Struct, frozen=True, kw_only=True):
 
     value: dict[str, Any]
     file: str
-    document: YamlDocument | None = None
+    document: YamlFile | None = None
 
 
 def export_root(name: str) -> str:
@@ -60,7 +60,7 @@ def report_files(files: Iterable[tuple[Path, str]], *, root: str) -> ConsumerExp
     for path, name in files:
         try:
             with path.open("rb") as stream:
-                document = YamlDocument(stream.read(MAX_BYTES + 1), name=name)
+                document = YamlFile(stream.read(MAX_BYTES + 1), name=name)
         except ConfigurationError as error:
             for each in error.problems:
                 line = each.position.line

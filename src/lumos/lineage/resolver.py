@@ -157,10 +157,12 @@ class ColumnLookup:
         if urn not in self._columns_by_urn:
             schema = self._schemas.of(urn)
             is_case_sensitive = urn.partition("://")[2].startswith(tuple(_CASE_SENSITIVE))
-            self._columns_by_urn[urn] = schema and {
-                field.name if is_case_sensitive else field.name.lower(): field.type.text
-                for field in schema.fields
-            }
+            self._columns_by_urn[urn] = None
+            if schema is not None:
+                self._columns_by_urn[urn] = {
+                    field.name if is_case_sensitive else field.name.lower(): field.type.text
+                    for field in schema.fields
+                }
         return self._columns_by_urn[urn]
 
 

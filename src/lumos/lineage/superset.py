@@ -26,7 +26,7 @@ from lumos.lineage.consumers import (
 )
 from lumos.lineage.reported_lineage import LineageProblem, ReportedEdge, TableName
 from lumos.lineage.sql.dialects import quote_name
-from lumos.lineage.yaml_document import UnreadableDocument, YamlDocument, mappings_in, text_at
+from lumos.lineage.yaml_file import UnreadableDocument, YamlFile, mappings_in, text_at
 from lumos.model.catalog import entity_urn
 from lumos.model.lineage import ColumnUse, UseKind
 
@@ -143,7 +143,7 @@ class _Dataset(msgspec.Struct, frozen=True, kw_only=True):
     engine: str | None
     columns: dict[str, str]
     metrics: dict[str, str]
-    document: YamlDocument
+    document: YamlFile
     file: str
 
     @property
@@ -176,11 +176,11 @@ class _Export:
         self._root = root
         self._reporter = reporter
         self._problems: list[LineageProblem] = []
-        self._documents: dict[str, dict[str, YamlDocument]] = {each: {} for each in _FOLDERS}
+        self._documents: dict[str, dict[str, YamlFile]] = {each: {} for each in _FOLDERS}
         for path, content in contents.items():
             file = f"{root}/{path}"
             try:
-                document = YamlDocument(content, name=file)
+                document = YamlFile(content, name=file)
             except ConfigurationError as error:
                 for each in error.problems:
                     line = each.position.line
@@ -218,7 +218,7 @@ class _Export:
         )
 
     def _dataset(
-        self, file: str, document: YamlDocument, engines: Mapping[str | None, str | None]
+        self, file: str, document: YamlFile, engines: Mapping[str | None, str | None]
     ) -> _Dataset | None:
         value = document.value
         uuid, name = text_at(value, "uuid"), text_at(value, "table_name")
@@ -256,7 +256,7 @@ class _Export:
         )
 
     def _chart(
-        self, uuid: str, file: str, document: YamlDocument, datasets: Mapping[str, _Dataset]
+        self, uuid: str, file: str, document: YamlFile, datasets: Mapping[str, _Dataset]
     ) -> Consumer:
         value = document.value
         entity = make_entity(
@@ -293,7 +293,7 @@ class _Export:
         self,
         uuid: str,
         file: str,
-        document: YamlDocument,
+        document: YamlFile,
         charts: set[str],
         datasets: Mapping[str, _Dataset],
     ) -> Consumer:

@@ -103,8 +103,8 @@ class _Writer:
         others = {end for each in arrows for end in (each.upstream, each.downstream)}
         others |= {str(each["urn"]) for each in events}
         index = SearchIndex({urn: _text(each.updated_at) for urn, each in live.items()})
-        shown = self._write_datasets(live, others - live.keys(), index)
-        self._write_lineage(arrows, shown)
+        facts = self._write_datasets(live, others - live.keys(), index)
+        self._write_lineage(arrows, facts)
         vocabulary, rows = index.build()
         self._folder.write_data("vocabulary", vocabulary)
         for number in range(vocabulary.files):
@@ -170,10 +170,10 @@ class _Writer:
             self._progress("Writing datasets", share=start / count)
             batch = files[start : start + _FILES_PER_READ]
             # Events may be about datasets that the store no longer has.
-            shown = self._lumos.datasets.show_many([urn for members in batch for urn in members])
+            reports = self._lumos.datasets.show_many([urn for members in batch for urn in members])
             recorded = {
                 each.dataset["urn"]: each.dataset
-                for each in shown.values()
+                for each in reports.values()
                 if each.state != "assumed"
             }
             histories = self._histories(recorded)
@@ -187,15 +187,15 @@ class _Writer:
             for number, members in enumerate(batch, start=start):
                 records: dict[str, Any] = {}
                 for urn in members:
-                    if urn not in shown:
+                    if urn not in reports:
                         continue
-                    dataset = shown[urn].dataset
+                    dataset = reports[urn].dataset
                     if urn in live:
                         index.add(dataset)
                     else:
-                        facts[urn] = _facts(shown[urn])
+                        facts[urn] = _facts(reports[urn])
                     records[urn] = {
-                        "show": shown[urn],
+                        "show": reports[urn],
                         **histories.get(dataset["urn"], {}),
                         **usage.get(dataset["urn"], {}),
                         "annotations": annotations.get(urn, {}),
@@ -342,13 +342,13 @@ def _by_file(urns: Iterable[str], count: int) -> list[list[str]]:
     return files
 
 
-def _facts(shown: ShowReport) -> tuple[str, str, str, tuple[str, ...]]:
+def _facts(report: ShowReport) -> tuple[str, str, str, tuple[str, ...]]:
     """The name, platform, state and owners of a dataset."""
-    owners = (shown.dataset.get("ownership") or {}).get("owners", ())
+    owners = (report.dataset.get("ownership") or {}).get("owners", ())
     return (
-        shown.dataset["name"],
-        shown.dataset["platform"],
-        "" if shown.state == "assumed" else shown.state,
+        report.dataset["name"],
+        report.dataset["platform"],
+        "" if report.state == "assumed" else report.state,
         tuple(each["name"] for each in owners),
     )
 

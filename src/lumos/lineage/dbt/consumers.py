@@ -17,7 +17,7 @@ from lumos.lineage.reported_lineage import (
     ReportedEdge,
     TableName,
 )
-from lumos.lineage.yaml_document import YamlDocument, mappings_in, text_at
+from lumos.lineage.yaml_file import YamlFile, mappings_in, text_at
 from lumos.model.catalog import entity_urn
 
 _TOOL: Final = "dbt"
@@ -217,7 +217,7 @@ class _Lines:
 
     def _read(self, file: Path, name: str) -> dict[tuple[str, str], int]:
         try:
-            document = YamlDocument(file.read_bytes(), name=name)
+            document = YamlFile(file.read_bytes(), name=name)
         except (OSError, LumosError):
             # The manifest has the content; only the lines are missing.
             return {}
@@ -233,7 +233,7 @@ def report_exposures(file: Path, *, name: str) -> ConsumerExport:
 
     Raises ConfigurationError or UnreadableDocument if the file cannot be read.
     """
-    document = YamlDocument(file.read_bytes(), name=name)
+    document = YamlFile(file.read_bytes(), name=name)
     project = _project_name(file)
     consumers: list[Consumer] = []
     problems: list[LineageProblem] = []
@@ -287,7 +287,7 @@ def _project_name(file: Path) -> str:
         if (folder / _PROJECT_FILE).is_file():
             try:
                 content = (folder / _PROJECT_FILE).read_bytes()
-                return text_at(YamlDocument(content, name=_PROJECT_FILE).value, "name") or "dbt"
+                return text_at(YamlFile(content, name=_PROJECT_FILE).value, "name") or "dbt"
             except (OSError, LumosError):
                 break
     return file.absolute().parent.name

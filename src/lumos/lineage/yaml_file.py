@@ -23,7 +23,7 @@ class UnreadableDocument(LumosError):
     """A file that is too large, or not UTF-8 text."""
 
 
-class YamlDocument:
+class YamlFile:
     """One YAML file; all scalars are texts, or None if empty.
 
     Raises ConfigurationError if it is not valid YAML, and UnreadableDocument.
