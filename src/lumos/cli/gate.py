@@ -1,6 +1,5 @@
 """lumos gate"""
 
-import gc
 import os
 from datetime import date
 from pathlib import Path
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from lumos.gate.reports import CommentReport, GateInitReport, GateReport, WaiverReport
 
 _STYLES: Final = {"BREAKING": "red", "UNDETERMINED": "yellow", "UNDOCUMENTED": "yellow", "ok": ""}
-_GC_THRESHOLD: Final = 50_000
 _COMMENT_STATUS: Final = {
     "created": "Created the comment on",
     "updated": "Updated the comment on",
@@ -120,8 +118,6 @@ def gate(
     options = CommonOptions(config=config, store=None, json=json)
     report = _known_report(config, base, head, dialect) if lineage is None else None
     if report is None:
-        # Syntax trees are short-lived; searching them for cycles takes a tenth of the time.
-        gc.set_threshold(_GC_THRESHOLD)
         with steps() as progress:
             report = options.lumos.gate.check(
                 base, head, dialect=dialect, lineage=lineage, progress=progress
