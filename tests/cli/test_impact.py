@@ -83,7 +83,8 @@ def test_the_founding_example_is_told_line_by_line(lumos: Any) -> None:
     ]
     assert report["coverage"] == 1.0
     assert report["summary"] == {
-        "datasets": 3, "affected": 3, "breaking": 2, "undetermined": 0, "compatible": 1,
+        "datasets": 3, "consumers": 0, "affected": 3, "breaking": 2, "undetermined": 0,
+        "compatible": 1,
     }  # fmt: skip
 
 

@@ -109,7 +109,7 @@ def test_a_dry_run_says_that_nothing_was_written(lumos: Any) -> None:
         (("nowhere",), 2, "There is nothing at nowhere"),
         (("models", "--dialect", "klingon"), 2, "klingon"),
         (("models", "--name-from", "{folder}/*.sql"), 2, "such as {schema}/{table}/*.sql"),
-        ((), 2, "Missing argument"),
+        ((), 2, "Give the files or folders to read"),
     ],
 )
 @pytest.mark.usefixtures("models")

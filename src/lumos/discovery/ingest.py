@@ -143,11 +143,12 @@ def ingest(
                 raise
             return _ScannedTarget(failures=(source_failure(target.address, problem),))
 
-    scanned: dict[str, _ScannedTarget] = {}
+    # By object: several sources may read one database.
+    scanned: dict[int, _ScannedTarget] = {}
 
     def scan_group(group: Sequence[ScanTarget]) -> None:
         for target in group:
-            scanned[target.source_id] = scan(target)
+            scanned[id(target)] = scan(target)
 
     failures = list(targets.failures)
     first, *others = _groups_without_shared_limits(targets) or ([],)
@@ -167,7 +168,7 @@ def ingest(
             raise
         lakes = ", ".join(each.address for each in targets.lakes)
         failures.append(source_failure(lakes, problem))
-    in_order = [scanned[each.source_id] for each in targets.all if each.source_id in scanned]
+    in_order = [scanned[id(each)] for each in targets.all if id(each) in scanned]
     failures += [problem for each in in_order for problem in each.failures]
     scans = [each.recorded for each in in_order if each.recorded is not None]
     addresses = [each.address for each in targets.all]
