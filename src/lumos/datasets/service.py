@@ -182,6 +182,9 @@ class Datasets:
         except UnknownDataset:
             urn = find_urn(store, name, with_lineage=True)
             return self._assumed_reports([urn])[urn]
+        if known.state == "missing":
+            # It may have been joined with another dataset, which has its data now.
+            known = store.known_dataset(store.resolve(known.urn))
         return self._report(known, store.dataset_of(known))
 
     def show_many(self, urns: Collection[str]) -> dict[str, ShowReport]:
