@@ -410,7 +410,7 @@ def _metric_sql(value: Any, dataset: _Dataset) -> str | None:
 def _filter_sql(value: dict[str, Any], dataset: _Dataset) -> str | None:
     expression = text_at(value, "sqlExpression")
     if text_at(value, "expressionType") == "SQL" and expression is not None:
-        # A condition on aggregates is no WHERE condition, but reads the same columns.
+        # A condition on aggregates is not a WHERE condition, but reads the same columns.
         return _in_one_line(expression) if text_at(value, "clause") != "HAVING" else None
     if (column := text_at(value, "subject")) is None:
         return None

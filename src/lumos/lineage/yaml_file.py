@@ -71,7 +71,7 @@ def _plain(node: ConfigNode) -> Any:
 
 
 def mappings_in(value: Any) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The mappings in a list, with their positions; nothing if the value is no list."""
+    """The mappings in a list, with their positions; empty if the value is not a list."""
     for number, each in enumerate(value if isinstance(value, list) else ()):
         if isinstance(each, dict):
             yield number, each
