@@ -118,7 +118,7 @@ class _Comparison:
         )
 
     def _is_ignored(self, snapshot: OpenSnapshot, record: EntryRecord) -> bool:
-        """Whether an entry that one side lacks is no difference."""
+        """Whether an entry that one side lacks does not count as a difference."""
         if self._kind is DATASETS:
             may_be_deleted = b'"deleted"' in record.body
             return may_be_deleted and is_deleted(snapshot.entry(self._kind, record))
