@@ -154,7 +154,7 @@ class TrendReader:
         statement = (
             select(func.min(result.recorded_at))
             .where(result.verdict == "breaking", result.recorded_at >= since)
-            # All revisions of a pull request are one; those without one are told apart.
+            # Counts all revisions of a pull request once; results without one count separately.
             .group_by(
                 result.repository,
                 func.coalesce(result.pr, -1),
