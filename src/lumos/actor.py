@@ -41,7 +41,7 @@ def process_actor(environment: Mapping[str, str]) -> Actor:
 
 @contextmanager
 def acting_as(actor: Actor) -> Iterator[None]:
-    """Act for somebody else while the block runs."""
+    """Record the changes of the block as those of another actor."""
     token = _ACTOR.set(actor)
     try:
         yield

@@ -153,7 +153,7 @@ class Lumos(Features):
         )
 
     def watch_status(self) -> "WatchStatusReport":
-        """How far watchers are behind the events of their sources, and what they have counted."""
+        """The lag of watchers behind the events of their sources, and their counts of events."""
         return self._discovery.watch_status()
 
     def setup_events(self, address: str, *, dry_run: bool = False) -> "EventSetupReport":

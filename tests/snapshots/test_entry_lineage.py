@@ -115,7 +115,7 @@ def test_what_is_given_out_comes_back_without_becoming_told(
     assert all(edge.columns == () for edge in (left.upstream if left else ()))
 
 
-def test_an_edge_that_a_reporter_withdraws_goes_although_it_was_exported_and_imported(
+def test_an_edge_that_a_reporter_retracts_is_deleted_although_it_was_exported_and_imported(
     store: Store,
 ) -> None:
     put(store, entry(B, lineage=made_from(C)))

@@ -110,13 +110,13 @@ def test_one_edge_told_twice_in_a_report_is_one_with_all_that_is_said(store: Sto
     assert (second.job, second.columns) == ("lumos://dbt/b", ())
 
 
-def test_single_edges_are_added_and_withdrawn(store: Store) -> None:
+def test_single_edges_are_added_and_retracted(store: Store) -> None:
     report(store, "user", edge(A, B))
     with store.transaction() as transaction:
         added = transaction.lineage.add("user", [edge(B, C), edge(A, B)], at=LATER)
     assert added == LineageChanges(added=1, unchanged=1, touched=(B, C))
     with store.transaction() as transaction:
-        gone = transaction.lineage.withdraw("user", [(A, B), (C, D)])
+        gone = transaction.lineage.retract("user", [(A, B), (C, D)])
     assert gone == LineageChanges(removed=1, touched=(A, B))
     assert links(store) == {("user", B, C)}
 
@@ -130,13 +130,13 @@ def test_a_name_that_no_reporter_mentions_any_more_is_not_found(store: Store) ->
     found = [store.lineage.find_by_name(name) for name in ("a", "b", "c", "nightly", "d")]
     assert found == [(A,), (), (), (), (D,)]
     with store.transaction() as transaction:
-        transaction.lineage.withdraw("sql:b", [(A, D)])
+        transaction.lineage.retract("sql:b", [(A, D)])
     assert store.lineage.find_by_name("d") == ()
 
 
-def test_withdrawing_for_somebody_unknown_changes_nothing(store: Store) -> None:
+def test_retracting_for_an_unknown_reporter_changes_nothing(store: Store) -> None:
     with store.transaction() as transaction:
-        assert transaction.lineage.withdraw("nobody", [(A, B)]) == LineageChanges()
+        assert transaction.lineage.retract("nobody", [(A, B)]) == LineageChanges()
 
 
 def test_what_fails_leaves_nothing_behind(store: Store) -> None:

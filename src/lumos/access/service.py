@@ -46,10 +46,10 @@ class Tokens:
     def create(self, name: str, *, role: Role = "read", expires: str = "90d") -> TokenCreateReport:
         """Create a token; its secret is returned once and only its hash is stored.
 
-        `expires` is an age such as 90d, or `never`.
+        `expires` is a lifetime such as 90d, or `never`.
         """
         if not name.strip() or len(name) > _MAX_NAME:
-            raise MisuseError(f"The name of a token has 1 to {_MAX_NAME} characters.")
+            raise MisuseError(f"The name of a token must have 1 to {_MAX_NAME} characters.")
         if role not in ROLES:
             raise UnknownName("role", role, ROLES)
         at = self._clock()

@@ -35,7 +35,7 @@ def attribute(
     *,
     is_scanned: bool,
 ) -> dict[str, AnnotationMap]:
-    """Attribute values that no reporter claims to a reporter.
+    """Assign a reporter to values that have none.
 
     `values` are all current values of the dataset; only those of `keys` are attributed. Unclaimed
     values on fields of a scanned dataset come from the data source. Other values that the source

@@ -22,7 +22,7 @@ class AnnotatedDataset(Report, frozen=True, kw_only=True):
 
 
 class OverruledAnnotation(Report, frozen=True, kw_only=True):
-    """An annotation that is hidden by one of higher rank from the author or reporter `by`."""
+    """An annotation without effect: the author or reporter `by` has one of higher rank."""
 
     urn: str
     field: str
@@ -107,7 +107,7 @@ class ExemptDataset(Report, frozen=True, kw_only=True):
 class MissingDocsReport(Report, frozen=True, kw_only=True):
     """The result of `lumos doc check`; `blocks` if missing documentation is an error.
 
-    `in_baseline` counts datasets whose missing documentation the baseline of the gate excuses.
+    `in_baseline` counts datasets whose missing documentation is in the baseline of the gate.
     """
 
     format_version: str = FORMAT_VERSION

@@ -66,7 +66,7 @@ def missing_fields(dataset: Dataset, rules: DocumentationRules) -> tuple[str, ..
 
 
 def has_documentation(dataset: Dataset, name: str) -> bool:
-    """Whether a dataset has a field of documentation; False for names that are none."""
+    """Whether a dataset has a field of documentation; False for other names."""
     return name.casefold() in _REQUIRED and _has_field(dataset, name)
 
 

@@ -57,7 +57,7 @@ class AuditListReport(Report, frozen=True, kw_only=True):
 
 
 class AuditProblem(Report, frozen=True, kw_only=True):
-    """The first place where the log does not fit its hashes."""
+    """The first row at which the log does not match its hashes."""
 
     sequence: int
     fault: AuditFault

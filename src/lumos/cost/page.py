@@ -1,7 +1,7 @@
 """The HTML page on costs: key figures, cost flow, most expensive datasets, teams and trend."""
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Final
 
@@ -46,7 +46,7 @@ from lumos.model.money import (
     round_balanced_by,
 )
 from lumos.rendering import document as html
-from lumos.rendering.charts import Bar, bars, columns, in_order, shorten_name
+from lumos.rendering.charts import Bar, FormatMoney, bars, columns, shorten_name, sort_parts
 from lumos.rendering.document import TableRow, Tile
 from lumos.rendering.flow import FlowBand, FlowNode, flow
 
@@ -62,15 +62,13 @@ _FLOW_LEGEND: Final = (
 _EQUAL_SPLIT: Final = "split equally, no usage data"
 _NO_UNLISTED_COSTS: Final = UnlistedCosts()
 
-Money = Callable[[int], str]
-
 
 def spend_page(
     ledger: CostLedger, top: CostTopReport, teams: CostByReport, trend: CostTrendReport
 ) -> str:
     """The page on the total spend."""
     money = _money(top, top.spent)
-    types = in_order(name for row in top.datasets for name in row.by_type)
+    types = sort_parts(name for row in top.datasets for name in row.by_type)
     content = [
         html.tiles(_spend_tiles(ledger, top, trend.trends, money)),
         _flow_section(
@@ -109,7 +107,7 @@ def dataset_page(ledger: CostLedger, report: CostReport, trend: CostTrendReport 
     money = _money(report, report.summary.total_cost)
     node = ledger.node_by_urn[report.dataset]
     breakdown = report.breakdown
-    types = in_order(breakdown.by_type)
+    types = sort_parts(breakdown.by_type)
     upstream = [
         Bar(
             display_name(each.name, each.kind),
@@ -176,7 +174,7 @@ def _page(title: str, report: CostReportHeader, content: Sequence[str], *, about
     )
 
 
-def _money(report: CostReportHeader, total: Decimal) -> Money:
+def _money(report: CostReportHeader, total: Decimal) -> FormatMoney:
     digits = _digits(report.currency, micros(total))
     return lambda units: format_money(units, report.currency, digits)
 
@@ -186,7 +184,7 @@ def _flow_section(
     explanation: str,
     nodes: Sequence[FlowNode],
     bands: Sequence[FlowBand],
-    money: Money,
+    money: FormatMoney,
 ) -> str:
     if not bands:
         return html.section(heading, "No cost flows along lineage in this period.")
@@ -196,7 +194,7 @@ def _flow_section(
 
 
 def _spend_tiles(
-    ledger: CostLedger, top: CostTopReport, trends: CostTrends, money: Money
+    ledger: CostLedger, top: CostTopReport, trends: CostTrends, money: FormatMoney
 ) -> list[Tile]:
     spent = micros(top.spent)
     unattributed = sum(map(micros, top.beside.values()))
@@ -218,7 +216,7 @@ def _spend_tiles(
     ]
 
 
-def _dataset_tiles(report: CostReport, money: Money) -> list[Tile]:
+def _dataset_tiles(report: CostReport, money: FormatMoney) -> list[Tile]:
     summary = report.summary
     total = micros(summary.total_cost)
     parts = [summary.own_cost, summary.jobs_cost, summary.attributed_cost]
@@ -237,7 +235,7 @@ def _period_unit(report: CostReportHeader) -> str:
     return "per month" if report.is_monthly else "in the period"
 
 
-def _change_tile(report: CostReportHeader, trends: CostTrends, money: Money) -> Tile:
+def _change_tile(report: CostReportHeader, trends: CostTrends, money: FormatMoney) -> Tile:
     """The change to the last month, or for a what-if report the change by its assumptions."""
     what_if = report.what_if
     if what_if is None:
@@ -250,7 +248,7 @@ def _change_tile(report: CostReportHeader, trends: CostTrends, money: Money) -> 
     return Tile("What-if change", f"{sign}{money(after - before)}", note, tone)
 
 
-def _trend_tile(trends: CostTrends, money: Money) -> Tile:
+def _trend_tile(trends: CostTrends, money: FormatMoney) -> Tile:
     comparison = trends.last_month
     if comparison is None or comparison.percent is None:
         reason = "" if comparison is None else comparison_text(comparison)
@@ -294,10 +292,12 @@ def _round_bars(rows: Sequence[Bar], report: CostReportHeader) -> list[Bar]:
     return [row._replace(amount=amount) for row, amount in zip(rows, amounts, strict=True)]
 
 
-def _trend_section(heading: str, explanation: str, trend: CostTrendReport, money: Money) -> str:
+def _trend_section(
+    heading: str, explanation: str, trend: CostTrendReport, money: FormatMoney
+) -> str:
     before = [] if trend.before is None else [trend.before]
     points = (*trend.points[-11 + len(before) :], *before, trend.now)
-    types = in_order(name for point in points for name in point.by_type)
+    types = sort_parts(name for point in points for name in point.by_type)
     rows = [
         Bar(
             _point_name(point, trend),
@@ -306,7 +306,7 @@ def _trend_section(heading: str, explanation: str, trend: CostTrendReport, money
                 name: round(micros(amount) * point.monthly / point.cost) if point.cost else 0
                 for name, amount in point.by_type.items()
             },
-            is_now=point.recorded_at is None,
+            is_current=point.recorded_at is None,
         )
         for point in points
     ]
@@ -327,7 +327,7 @@ def _point_name(point: TrendPoint, trend: CostTrendReport) -> str:
     return trend.period if ".." not in trend.period else "period"
 
 
-def _team_table(teams: CostByReport, money: Money) -> str:
+def _team_table(teams: CostByReport, money: FormatMoney) -> str:
     unattributed = [(name, micros(amount)) for name, amount in teams.beside.items()]
     unattributed_amounts = [amount for _, amount in unattributed]
     own = _rounded_amounts(
@@ -352,7 +352,7 @@ def _team_table(teams: CostByReport, money: Money) -> str:
     return html.table(head, rows, numbers=head[1:])
 
 
-def _top_table(top: CostTopReport, money: Money) -> str:
+def _top_table(top: CostTopReport, money: FormatMoney) -> str:
     listed, others = top.displayed_rows
     unattributed = [(name, micros(amount)) for name, amount in top.beside.items()]
     unattributed_amounts = [amount for _, amount in unattributed]
@@ -408,7 +408,7 @@ def _top_table(top: CostTopReport, money: Money) -> str:
     return html.table(head, rows, numbers=head[2:])
 
 
-def _total(row: CostRow, retained_cost: int, money: Money) -> str:
+def _total(row: CostRow, retained_cost: int, money: FormatMoney) -> str:
     """The total cost as text; if it equals the retained cost, both are rounded to the same text."""
     return money(retained_cost if row.total == row.retained else micros(row.total))
 
@@ -430,7 +430,7 @@ def _digits(currency: str, total: int) -> int:
     return 4 if 0 < abs(total) < MICRO else digits_of(currency)
 
 
-def _remarks(report: CostReportHeader, total: Decimal, money: Money) -> list[str]:
+def _remarks(report: CostReportHeader, total: Decimal, money: FormatMoney) -> list[str]:
     notes = list(report.remarks)
     if report.assumed:
         share = _percent(report.assumed, total)

@@ -101,7 +101,7 @@ def report_json(file: Path, *, name: str) -> ConsumerExport:
 
 
 def _as_texts(value: Any) -> Any:
-    """Numbers as texts, as in YAML: ids are numbers here."""
+    """Convert numbers to text: ids are numbers in JSON, and texts in YAML."""
     if isinstance(value, dict):
         return {key: _as_texts(each) for key, each in value.items()}
     if isinstance(value, list):
@@ -304,7 +304,7 @@ class _BuilderQuery:
             self._add_stage(stage, is_first=number == 0, depth=0)
         if not self._tables:
             raise _Unresolvable(
-                "its tables are numbers. Use the serialized YAML files instead of the API."
+                "its tables are numeric ids. Use the serialized YAML files instead of the API."
             )
         first, *others = self._tables
         on = " AND ".join(self._joined) or "1 = 1"

@@ -224,7 +224,7 @@ class LineageService:
         )
         if exists:
             with self._publishing(), store.transaction() as transaction:
-                transaction.lineage.withdraw(USER_REPORTER, [link])
+                transaction.lineage.retract(USER_REPORTER, [link])
                 transaction.audit("lineage remove", " -> ".join(link), at=at)
         others = {edge.origin for each in store.lineage.between([link]) for edge in each.origins}
         return EdgeReport(

@@ -157,7 +157,7 @@ def _macro_texts(folder: Path) -> Iterator[str]:
             if file.is_file() and file.stat().st_size <= jinja.MAX_MACRO_FILE:
                 yield _decode(file.read_bytes())
         except OSError:
-            # It is reported where it is read for its own lineage; calls of its macros are unknown.
+            # The file itself is reported when its lineage is read; calls of its macros are unknown.
             continue
 
 

@@ -242,7 +242,7 @@ class Array(DataType):
 
     def __init__(self, element: DataType, *, element_nullable: bool = True) -> None:
         self._freeze(
-            f"ARRAY<{_required(element, element_nullable)}>",
+            f"ARRAY<{_nullability_text(element, element_nullable)}>",
             parts=(element,),
             element=element,
             element_nullable=element_nullable,
@@ -261,7 +261,7 @@ class Map(DataType):
 
     def __init__(self, key: DataType, value: DataType, *, value_nullable: bool = True) -> None:
         self._freeze(
-            f"MAP<{key.text}, {_required(value, value_nullable)}>",
+            f"MAP<{key.text}, {_nullability_text(value, value_nullable)}>",
             parts=(key, value),
             key=key,
             value=value,
@@ -281,7 +281,7 @@ class Member(_Frozen):
     text: str
 
     def __init__(self, name: str, type: DataType, *, nullable: bool = True) -> None:
-        text = f"{quoted_name(name)}: {_required(type, nullable)}"
+        text = f"{quoted_name(name)}: {_nullability_text(type, nullable)}"
         fields = {"name": name, "type": type, "nullable": nullable, "text": text}
         for field, value in fields.items():
             object.__setattr__(self, field, value)
@@ -345,7 +345,7 @@ class Unknown(DataType):
 UNKNOWN: Final = Unknown()
 
 
-def _required(type: DataType, nullable: bool) -> str:
+def _nullability_text(type: DataType, nullable: bool) -> str:
     return type.text if nullable else f"{type.text} NOT NULL"
 
 
@@ -404,7 +404,7 @@ class _Token(NamedTuple):
 
 
 def parse_type(text: str) -> DataType:
-    """Parse a type in canonical text; case and spacing are free."""
+    """Parse a type in canonical text; case and spacing are ignored."""
     # Cached: stores repeat a few hundred types in millions of fields.
     return _parse_type(text)
 
@@ -665,8 +665,8 @@ def _describe_invalid(character: str) -> str:
         return "this text has no closing quote"
     if character == "`":
         return "this name has no closing backtick"
-    is_of_name = character in "-." or character.isalnum()
-    hint = "; put a name with such characters in `backticks`" if is_of_name else ""
+    could_be_name = character in "-." or character.isalnum()
+    hint = "; put a name with such characters in `backticks`" if could_be_name else ""
     return f"unexpected {character!r}{hint}"
 
 

@@ -12,7 +12,7 @@ from lumos.config.settings import OWNER_IN_ADDRESS
 from lumos.errors import MissingDependency
 from lumos.model.notification import Notification
 
-# A service that has not answered within this time is tried again later.
+# Messages to a service that has not answered within this time are sent again later.
 TIMEOUT_SECONDS: Final = 30.0
 # Some services need several requests for one message.
 _TOTAL_TIMEOUT_SECONDS: Final = 90.0
@@ -90,7 +90,7 @@ class OwnerChannel:
 
     def send(self, notification: Notification) -> str | None:
         if (name := notification.recipient) is None:
-            return "its address depends on an owner, and the message is for none"
+            return "its address needs an owner, and this message has none"
         text = self._address.reveal()
         email = self._email_of(name) if needs_email(self._address) else ""
         if email is None:

@@ -25,7 +25,7 @@ from lumos.notifications.channels import (
 from lumos.store import NotificationOutbox
 from lumos.store.history import ChangeLog
 
-# Longer than the slowest service may take, so that only a stopped sender loses its claim.
+# Longer than the slowest service takes: other senders may claim a message after this time.
 _CLAIM_DURATION: Final = timedelta(minutes=2)
 _RETRIES: Final = RetryPolicy(first_wait=30, max_wait=3600)
 # The time that the background thread keeps running after the last wake-up, and the time that a
@@ -194,7 +194,7 @@ class NotificationSender:
                 for name, address in self._settings.channels.items()
             }
             for name, subscriber in self._settings.subscriber_channels.items():
-                # Needs libraries of networks, which a scan without subscribers does not.
+                # Imported late: only subscribers need network libraries.
                 from lumos.notifications.subscribers import SubscriberChannel
 
                 self._channels[name] = SubscriberChannel(subscriber, self._change_log)

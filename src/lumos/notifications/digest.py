@@ -94,7 +94,7 @@ def group_changes(
         recipients = dict.fromkeys(owners.get(event.urn, ()))
         if is_breaking(event) and event.affected is not None:
             for each in event.affected.datasets:
-                # Those of today, or else those at the time of the change.
+                # The current owners or, if there are none, the owners at the time of the change.
                 recipients |= dict.fromkeys(owners.get(each.urn) or each.owners)
         if to_owners and not recipients:
             unowned.add(event)
@@ -110,5 +110,5 @@ def is_mentioned(event: ChangeEvent) -> bool:
 
 
 def is_breaking(event: ChangeEvent) -> bool:
-    """Whether consumers may fail, by the rules or by what is known of them."""
+    """Whether consumers may fail, by the compatibility rules or by their SQL."""
     return event.breaking or (event.affected is not None and event.affected.breaking > 0)

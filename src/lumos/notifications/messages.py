@@ -50,7 +50,7 @@ def covers_event(rule: ChangeRule, type: EventType, verdicts: frozenset[Verdict]
         return False
     if not rule.events and not verdicts:
         return False
-    # Only schema changes have verdicts; other event types of a rule are sent without one.
+    # Only schema changes have verdicts, so the verdicts of a rule do not apply to other events.
     return not (rule.verdicts and verdicts and verdicts.isdisjoint(rule.verdicts))
 
 

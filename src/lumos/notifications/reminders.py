@@ -46,7 +46,7 @@ from lumos.rendering.text import format_time, plural
 from lumos.store import Store
 from lumos.store.history import EventFilter
 
-# Reminded of if documentation.required_fields is not configured.
+# The required fields if documentation.required_fields is not configured.
 _DEFAULT_FIELDS: Final = ("description", "business_context")
 _PAGE_SIZE: Final = 1_000
 _SINCE: Final = AnnotationKey("", "property", "undocumented-since")
@@ -110,7 +110,7 @@ class UndocumentedDataset(NamedTuple):
 
 
 class _Flags(NamedTuple):
-    """The annotations of a reminder that change, by URN, and the datasets that (un)flags."""
+    """The annotation changes of a reminder by URN, and the datasets that they flag or unflag."""
 
     changes: dict[str, AnnotationChanges]
     flagged: tuple[str, ...]
@@ -201,7 +201,7 @@ class Reminders:
             quiet_hours = parse_quiet_hours(reminder.quiet_hours)
             send_at = quiet_hours.next_end(now, reminder.timezone)
         messages, opted_out, unreached = self._address(reminder, drafts)
-        # A reminder that was never due yet is only run by hand; it counts for that moment.
+        # Before its first due time, a reminder is only run manually; that run is due now.
         run = ReminderRun(reminder=name, due_at=due_at or now, ran_at=now, position=position)
         repeated = last is not None and last.due_at >= run.due_at
         if not dry_run and not repeated and messages:
@@ -337,7 +337,7 @@ class Reminders:
         return msgspec.structs.replace(rules, required_fields=_DEFAULT_FIELDS)
 
     def _missing(self, dataset: Dataset, own: AnnotationMap) -> tuple[str, ...]:
-        """The required fields that a dataset lacks; the tag of a reminder is none of its tags."""
+        """The required fields that a dataset lacks; tags from the reminder itself do not count."""
         tags = {key.name for key in own if key.slot == "tag"}
         governance = dataset.governance
         if tags and governance is not None:
@@ -508,7 +508,7 @@ def catalog_url(settings: Settings) -> str:
 
 
 def email_of(name: str, known: User | Group | None) -> str | None:
-    """The mail address of an owner; names that are one count as such."""
+    """The mail address of an owner: the registered one, or else a name that is an address."""
     return (known.email if known else None) or (name if "@" in name else None)
 
 

@@ -30,8 +30,8 @@ class PartitionDay(Report, frozen=True, kw_only=True):
 class PartitionDays(Report, frozen=True, kw_only=True):
     """The days of a dataset, oldest first, and the days between them without any partition.
 
-    Partitions of a month or a year count for their first day. `undated` files have no partition of
-    time.
+    Partitions of a month or a year count for their first day. `undated` files have no time
+    partition.
     """
 
     granularity: Granularity | None

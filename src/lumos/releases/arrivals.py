@@ -1,4 +1,4 @@
-"""Which partitions of time the files of a dataset have, and when these arrived (pure)."""
+"""Which time partitions the files of a dataset have, and when these arrived (pure)."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -13,9 +13,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Arrivals(NamedTuple):
-    """The partitions of time, each with the time of its oldest file if known, and the newest file.
+    """The time partitions, each with the time of its oldest file if known, and the newest file.
 
-    `granularity` is that of most partitions, and None if there are no partitions of time.
+    `granularity` is that of most partitions, and None if there are no time partitions.
     """
 
     partitions: dict[PartitionTime, datetime | None]

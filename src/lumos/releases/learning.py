@@ -84,7 +84,7 @@ def learn_schedule(
 def learn_offset(
     arrivals: Mapping[PartitionTime, datetime], *, timezone: str = "UTC"
 ) -> int | None:
-    """How many due times before a run its partition begins; None if the arrivals do not tell."""
+    """How many due times before a run its partition begins; None if the arrivals do not show it."""
     learnt = learn_schedule(arrivals, timezone=timezone)
     return None if learnt is None else learnt.partition_offset
 
@@ -125,7 +125,7 @@ def _lags(arrivals: list[_Arrival], period: Period, offset: int) -> list[timedel
 
 
 def _later(start: datetime, period: Period, count: int) -> datetime:
-    """A time in the same time zone, so many periods later by the clock on the wall."""
+    """Add `count` periods to a time in local (wall-clock) time."""
     if period != "month":
         return start + count * _LENGTHS[period][0]
     months = start.year * 12 + start.month - 1 + count

@@ -30,7 +30,7 @@ class ReleaseListReport(Report, frozen=True, kw_only=True):
 
 
 class BackfillPartition(Report, frozen=True, kw_only=True):
-    """A partition that the schedule makes expect, and whether it is there."""
+    """A partition that is expected by the schedule, and whether it exists."""
 
     partition: str
     run: datetime
@@ -49,7 +49,7 @@ class BackfillReport(Report, frozen=True, kw_only=True):
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The partitions that are not there."""
+        """The partitions that do not exist."""
         return tuple(each.partition for each in self.partitions if not each.present)
 
 

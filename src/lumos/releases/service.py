@@ -102,8 +102,8 @@ class Releases:
         """Announce a release: schedule a refresh of each dataset for when its data is available.
 
         `datasets` is a name or a pattern; by default all datasets with a schedule are refreshed.
-        `at` is the time of the release, by default now. To announce it again changes nothing for
-        the datasets that it has already.
+        `at` is the time of the release, by default now. Announcing it again adds datasets; those
+        that it already has do not change.
         """
         name = name.strip()
         if not name or len(name) > _MAX_NAME_LENGTH:
@@ -174,7 +174,7 @@ class Releases:
         """Scan the datasets of a release that are waiting, and record which have arrived.
 
         This is what the jobs of a release do, each for one source and for the datasets whose data
-        is due. Datasets that are late are looked for again later.
+        is due. Datasets whose data is late are checked again later.
         """
         store, now = self._store(), self._clock()
         release = self._release(store, name)
@@ -286,7 +286,7 @@ class Releases:
         self._scan([known.source])
         arrivals = _arrivals(ScannedDatasets(self._settings, store, state=self._state()), known.urn)
         if arrivals.granularity is None:
-            raise MisuseError(f"{known.name} has no partitions of time, so there is none to check.")
+            raise MisuseError(f"{known.name} has no time partitions, so there are none to check.")
         offset = _offset(arrivals, schedule)
         partitions: dict[str, BackfillPartition] = {}
         for window in windows_between(schedule, start, end, partition_offset=offset):
@@ -344,7 +344,7 @@ class Releases:
             learnt = learn_schedule(_arrivals(scanned, known.urn).known, timezone=timezone)
             if learnt is None:
                 reason = (
-                    f"fewer than {MIN_ARRIVALS} of its partitions of time arrived one by one, at "
+                    f"fewer than {MIN_ARRIVALS} of its time partitions arrived one by one, at "
                     "regular times"
                 )
                 reports.append(LearntDatasetSchedule(urn=known.urn, reason=reason))

@@ -45,9 +45,7 @@ _FOOT_HEIGHT: Final = 40
 _LEFT_MARGIN: Final = 64
 _MAX_COLUMN_WIDTH: Final = 64
 
-_ORDER: Final[tuple[str, ...]] = COST_TYPES
-
-Money = Callable[[int], str]
+FormatMoney = Callable[[int], str]
 
 
 class Bar(NamedTuple):
@@ -57,21 +55,21 @@ class Bar(NamedTuple):
     amount: int
     parts: Mapping[str, int]
     note: str = ""
-    is_now: bool = False
+    is_current: bool = False
 
 
 def colour_of(part: str) -> str:
     """The CSS class of a part's colour, the same in all charts."""
-    return f"part{_ORDER.index(part)}" if part in _ORDER else f"part{len(_ORDER)}"
+    return f"part{COST_TYPES.index(part)}" if part in COST_TYPES else f"part{len(COST_TYPES)}"
 
 
-def in_order(parts: Iterable[str]) -> list[str]:
-    """Parts in the order of all charts."""
-    order = {part: number for number, part in enumerate(_ORDER)}
+def sort_parts(parts: Iterable[str]) -> list[str]:
+    """Sort parts by the order that all charts share."""
+    order = {part: number for number, part in enumerate(COST_TYPES)}
     return sorted(dict.fromkeys(parts), key=lambda part: order.get(part, len(order)))
 
 
-def bars(rows: Sequence[Bar], parts: Sequence[str], money: Money, *, label: str) -> str:
+def bars(rows: Sequence[Bar], parts: Sequence[str], money: FormatMoney, *, label: str) -> str:
     """A horizontal bar chart."""
     max_amount = max((row.amount for row in rows), default=0)
     bar_width = _WIDTH - _NAMES_WIDTH - _AMOUNTS_WIDTH
@@ -103,7 +101,7 @@ def bars(rows: Sequence[Bar], parts: Sequence[str], money: Money, *, label: str)
     return _chart(shapes, max(len(rows) * _ROW_HEIGHT, 1), label)
 
 
-def columns(rows: Sequence[Bar], parts: Sequence[str], money: Money, *, label: str) -> str:
+def columns(rows: Sequence[Bar], parts: Sequence[str], money: FormatMoney, *, label: str) -> str:
     """A column chart, the earliest column at the left."""
     top = _round_up(max((row.amount for row in rows), default=0))
     step = (_WIDTH - _LEFT_MARGIN) / max(len(rows), 1)
@@ -124,7 +122,7 @@ def columns(rows: Sequence[Bar], parts: Sequence[str], money: Money, *, label: s
         for part in parts:
             height = max(row.parts.get(part, 0), 0) / top * _CHART_HEIGHT
             y -= height
-            name = colour_of(part) + (" now" if row.is_now else "")
+            name = colour_of(part) + (" now" if row.is_current else "")
             pieces.append(tag("rect", class_=name, x=x, y=y, width=width, height=height))
         shapes.append(tag("g", title(_hover(row, parts, money)), *pieces))
         if (len(rows) - 1 - number) % label_interval == 0:
@@ -144,7 +142,7 @@ def _chart(shapes: Sequence[str], height: int, label: str) -> str:
     return tag("svg", *shapes, class_="chart", viewBox=size, role="img", aria_label=label)
 
 
-def _hover(row: Bar, parts: Sequence[str], money: Money) -> str:
+def _hover(row: Bar, parts: Sequence[str], money: FormatMoney) -> str:
     lines = [f"{row.name}: {money(row.amount)}"]
     lines += [f"{part} {money(row.parts[part])}" for part in parts if row.parts.get(part)]
     return "\n".join(lines)

@@ -12,7 +12,7 @@ _GAP: Final = 20
 _TOP: Final = 30
 _LABEL_WIDTH: Final = 190
 _MAX_NAME_LENGTH: Final = 27
-# The minimum width at which a band can still be pointed at.
+# Narrower bands are too thin for the mouse.
 _MIN_BAND_WIDTH: Final = 1.5
 _MAX_HEIGHT: Final = 560
 _MIN_HEIGHT: Final = 160
@@ -22,7 +22,8 @@ class FlowNode(NamedTuple):
     """A dataset in the diagram, with amounts in micro-units.
 
     `direct` is spent on the dataset itself, and `retained` is not passed on. The rest flows from
-    and to other datasets, which may be missing in the diagram. An `unneeded` dataset has no use.
+    and to other datasets, which may be missing in the diagram. An `unneeded` dataset has no known
+    consumer.
     """
 
     key: str

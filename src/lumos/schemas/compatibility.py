@@ -102,7 +102,7 @@ def _judge_change(change: AnySchemaChange, format: str | None) -> Judgement:
                 return RULES["partition-type"]
             return _with_cost_flag(judge_types(change.before, change.after))
         case TypeChanged(before=before, after=after, path=path, key=key):
-            return _break_key_fields(judge_types(before, after, is_map_key=path.endswith(KEY)), key)
+            return _judge_as_key(judge_types(before, after, is_map_key=path.endswith(KEY)), key)
         case FieldAdded(after=field, path=path):
             return _judge_added_field(field, is_column=not parent_of(path))
         case FieldRemoved(before=field):
@@ -110,7 +110,7 @@ def _judge_change(change: AnySchemaChange, format: str | None) -> Judgement:
             return _with_cost_flag(judgement) if field.partition else judgement
         case NullabilityChanged(after=nullable, key=key):
             rule = "required-to-nullable" if nullable else "nullable-to-required"
-            return _break_key_fields(RULES[rule], key)
+            return _judge_as_key(RULES[rule], key)
         case Reordered():
             return RULES["reordered"]
         case PartitioningChanged():
@@ -143,8 +143,8 @@ def _with_cost_flag(judgement: Judgement) -> Judgement:
     return judgement._replace(flags=(*judgement.flags, _COST_FLAG))
 
 
-def _break_key_fields(judgement: Judgement, key: bool) -> Judgement:
-    """Make changes that may break a key breaking if the field is a key."""
+def _judge_as_key(judgement: Judgement, key: bool) -> Judgement:
+    """Turn an undetermined change of a key field into a breaking one if it may break keys."""
     if (
         key
         and ConsumerUse.KEY in judgement.breaks_if

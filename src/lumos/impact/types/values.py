@@ -65,13 +65,13 @@ class _ColumnChanges(NamedTuple):
 
     is_removed: bool = False
     is_changed: bool = False
-    has_other_types: bool = False
+    has_type_changes: bool = False
     may_gain_nulls: bool = False
 
     @classmethod
     def of(cls, change: ValueChange) -> "_ColumnChanges":
-        has_other_types = change.is_unknown or not _has_same_type(change)
-        return cls(change.is_removed, change.is_changed, has_other_types, _may_gain_nulls(change))
+        has_type_changes = change.is_unknown or not _has_same_type(change)
+        return cls(change.is_removed, change.is_changed, has_type_changes, _may_gain_nulls(change))
 
 
 _NO_CHANGES: Final = _ColumnChanges()
@@ -129,7 +129,7 @@ class ExpressionTypes:
         return any(True for _ in self.origins(column))
 
     def changed_in_row(self, row: Sequence[QueryColumn]) -> Sequence[QueryColumn]:
-        """The columns that change a row used as one value: changed columns, or a moved column."""
+        """The columns that change a row used as one value: changed ones, or else a moved one."""
         return [each for each in row if self.may_change(each)] or [
             each for each in row if self._is_moved(each)
         ][:1]
@@ -396,7 +396,7 @@ class ExpressionTypes:
         if not columns.is_changed:
             return ValueChange(before, before)
         has_unknown_type = _contains_unknown(before.type) or _contains_unknown(after.type)
-        is_unknown = (has_unknown_type and columns.has_other_types) or (
+        is_unknown = (has_unknown_type and columns.has_type_changes) or (
             columns.may_gain_nulls and None in (before.nullable, after.nullable)
         )
         return ValueChange(before, after, is_unknown)

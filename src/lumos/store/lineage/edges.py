@@ -203,7 +203,7 @@ EDGES: Final = select(
 
 # The entry of a dataset contains both its lineage aspect and the reported edges. When such an entry
 # is imported again, reported edges are removed from the aspect: otherwise they would stay in it
-# after the reporter has withdrawn them.
+# after the reporter has retracted them.
 
 # Prefix of the reporter of edges from the lineage aspect of a dataset, followed by its URN.
 ASPECT_REPORTER: Final = "snapshot:"

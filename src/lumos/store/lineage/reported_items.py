@@ -41,7 +41,7 @@ def replace_items(
     reported = {item.urn for item in items}
     for urn, item in before.items():
         if urn not in reported:
-            _withdraw_item(connection, reporter, item, at=at)
+            _retract_item(connection, reporter, item, at=at)
             changed.add(urn)
     return changed
 
@@ -162,10 +162,10 @@ def without_runs(item: _ItemT) -> _ItemT:
     return item
 
 
-def _withdraw_item(
+def _retract_item(
     connection: Connection, reporter: int, report: ReportedItem, *, at: datetime
 ) -> None:
-    """Withdraw a reporter's item; delete the item if no other reporter has it."""
+    """Retract a reporter's item; delete the item if no other reporter has it."""
     _lock(connection, [report.urn])
     connection.execute(
         delete(tables.lineage_item).where(_ITEM.reporter == reporter, _ITEM.job == report.urn)

@@ -102,7 +102,7 @@ class LineageWriter:
         statement = update(table).where(table.c.name == reporter).values(memory=memory)
         self._connection.execute(statement)
 
-    def withdraw(self, reporter: str, links: Collection[tuple[str, str]]) -> LineageChanges:
+    def retract(self, reporter: str, links: Collection[tuple[str, str]]) -> LineageChanges:
         """Delete the edges of a reporter between some pairs of datasets, for all jobs."""
         table = tables.lineage_reporter.c
         ids = self._connection.scalars(select(table.id).where(table.name == reporter)).all()
@@ -183,7 +183,7 @@ class LineageWriter:
         """Write collected lineage aspects, and a new revision if edges changed."""
         self.flush()
         if self._has_graph_changes:
-            # As the last write, since all writers contend for this row.
+            # Written last, since all writers contend for this row.
             statement = replace(self._connection.dialect.name, tables.lineage_revision)
             row = {"id": _REVISION_ID, "revision": uuid.uuid4().hex}
             self._connection.execute(statement, row)
@@ -453,13 +453,13 @@ def _move_edges(connection: Connection, urn: str, to: str) -> bool:
             for side in ("upstream", "downstream")
         }
         duplicate = edges_of_new.get((row.reporter, ends["upstream"], ends["downstream"], row.job))
-        is_between = ends["upstream"] == ends["downstream"] and row.upstream != row.downstream
-        if duplicate is None and not is_between:
+        is_self_edge = ends["upstream"] == ends["downstream"] and row.upstream != row.downstream
+        if duplicate is None and not is_self_edge:
             statement = update(tables.lineage_edge).where(EDGE.id == row.id).values(**ends)
             connection.execute(statement)
             continue
         connection.execute(delete(tables.lineage_edge).where(EDGE.id == row.id))
-        if duplicate is not None and not is_between:
+        if duplicate is not None and not is_self_edge:
             first = min(duplicate.first_seen, row.first_seen)
             merged = {"body": _merge_bodies(duplicate.body, row.body), "first_seen": first}
             connection.execute(

@@ -1,4 +1,4 @@
-"""Recipients of messages, and the runs of reminders."""
+"""Add the recipients of messages, and the runs of reminders."""
 
 import sqlalchemy as sa
 from alembic import op

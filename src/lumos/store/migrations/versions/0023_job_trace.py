@@ -1,4 +1,4 @@
-"""The trace of the request for a job, which the job continues."""
+"""Add the headers with which a job continues the trace of its request."""
 
 import sqlalchemy as sa
 from alembic import op
