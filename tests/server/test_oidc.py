@@ -114,7 +114,7 @@ def test_whoever_has_no_group_with_a_role_has_no_access(provider: Provider) -> N
 
 def test_a_provider_that_calls_itself_otherwise_is_refused(provider: Provider) -> None:
     settings = provider.settings()
-    with pytest.raises(LumosError, match="Make them equal"):
+    with pytest.raises(LumosError, match="They must be the same"):
         OidcVerifier(settings, fetch=lambda _: {"issuer": "https://evil.example"}).verify("a.b.c")
 
 

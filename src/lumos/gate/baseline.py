@@ -1,7 +1,7 @@
 """The baseline in `.lumos/baseline.yaml`: known findings when a repository introduced the gate.
 
-Findings are only excused in the change that adds the file; like waivers, they have no effect after
-it is merged. Missing documentation is excused until it is written.
+Findings in it only have no effect in the change that adds the file; like waivers, they no longer
+count after the merge. Missing documentation is accepted until it is written.
 """
 
 from collections.abc import Iterable, Sequence

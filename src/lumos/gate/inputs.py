@@ -204,7 +204,7 @@ def _read_models(
     script = analyse(parsed.sql, dialect=dialect)
     kinds = [each.kind for each in script.statements]
     if script.unparsed and not kinds and _QUERY.match(parsed.sql):
-        # The model is still there, with columns that are not known.
+        # The model still exists, with unknown columns.
         return [SqlModel(PurePosixPath(path).stem, path, None)]
     if kinds == ["SELECT"]:
         query = parsed.sql.rstrip().rstrip(";")

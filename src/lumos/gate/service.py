@@ -84,7 +84,7 @@ class Gate:
         change = ChangeRequest(base, head, old, new, dialect, self._settings)
         at = self._clock()
         cache = ReportCache(repository, change, at.date(), lineage=str(lineage or ""))
-        # Lineage from outside may have changed since.
+        # A cached report may be outdated if lineage comes from outside the repository.
         if lineage is None and (cached := cache.load()) is not None:
             return cached
         # Imported late: a cached report needs neither parsers nor a store.

@@ -10,7 +10,7 @@ from lumos.model.cron import next_due, parse_cron
 from lumos.model.job import ScheduleRecord
 from lumos.store import JobRegistry
 
-# Names that people give to schedules have no colon.
+# Names of other schedules cannot contain a colon.
 CONFIGURED: Final = "reminder:"
 
 

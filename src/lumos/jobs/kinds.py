@@ -90,7 +90,7 @@ class JobArguments(
         raise NotImplementedError
 
     def key(self, settings: Settings) -> str | None:  # noqa: ARG002
-        """What only a limited number of jobs may work on at the same time."""
+        """The concurrency key: only a limited number of jobs with the same key run at once."""
         return None
 
     def run(self, lumos: JobVerbs, progress: Progress) -> object:
@@ -480,7 +480,7 @@ def bounded(report: object) -> Any:
 
 
 def is_permanent(problem: BaseException) -> bool:
-    """Whether the same attempt would fail in the same way again."""
+    """Whether another attempt would fail in the same way."""
     return isinstance(problem, MisuseError)
 
 
@@ -528,7 +528,7 @@ def _required(text: str, example: str) -> str:
 
 
 def _anchor(arguments: JobArguments, *names: str) -> None:
-    """Make local paths absolute, as the person who asks means them: workers run elsewhere."""
+    """Make local paths absolute, since workers run in other folders than the requester."""
     for name in names:
         value = getattr(arguments, name)
         if isinstance(value, tuple):

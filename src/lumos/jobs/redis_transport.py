@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 _GROUP: Final = "workers"
 _MAX_LENGTH: Final = 10_000
 _TIMEOUT_SECONDS: Final = 5
-# More messages than these would only wake workers that find nothing.
+# The maximum number of messages; more would wake workers without need.
 _MAX_ANNOUNCED: Final = 1_000
 
 
@@ -142,7 +142,7 @@ class RedisTransport(JobTransport):
 
     @contextmanager
     def _tolerating(self) -> Iterator[Any]:
-        """Log once that Redis cannot be reached, and go on without it."""
+        """Log once that Redis cannot be reached, and continue without it."""
         reached = True
         try:
             yield lambda: reached

@@ -101,7 +101,7 @@ class JobRunner(ABC):
 
     @abstractmethod
     def poll(self, seconds: float) -> Sequence[AnyJobEvent]:
-        """What happened, at the latest after some time; the last event ends the job."""
+        """The next events, or none after some time; the last event of a job ends it."""
 
     @abstractmethod
     def stop(self) -> None:
@@ -165,7 +165,7 @@ class ProcessRunner(JobRunner):
         *lines, self._buffer = self._buffer.split(b"\n")
         events: list[AnyJobEvent] = [_decode_event(line) for line in lines]
         if events and isinstance(events[-1], FailureEvent):
-            # Its JVM may be the reason; the next job gets a new one.
+            # The JVM may be the reason, so the next job gets a new child.
             self.stop()
         return events
 
@@ -198,7 +198,8 @@ class ProcessRunner(JobRunner):
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 env=self._environment,
-                # A group of its own: Ctrl-C in the terminal of the worker is not for the job.
+                # In its own process group, so that Ctrl-C in the worker's terminal does not reach
+                # the job.
                 start_new_session=True,
             )
         stdin = _pipe(self._child.stdin)

@@ -1,4 +1,4 @@
-"""Makes jobs of the schedules that are due."""
+"""Creates the jobs of schedules that are due."""
 
 import logging
 from collections.abc import Callable
@@ -35,7 +35,7 @@ def fire_due(
                 (due, request_for(record, due) if is_run else None) for due, is_run in times
             ]
         except LumosError as problem:
-            # A schedule of another version must not keep the others from being run.
+            # A schedule that another version of Lumos wrote must not stop the others.
             _log.warning("The schedule '%s' cannot be run: %s", record.name, problem)
             continue
         made += len(registry.schedules.fire(record, requests, next_due=upcoming))

@@ -132,7 +132,7 @@ class Jobs:
         if limit is not None:
             _check_range("time limit in seconds", limit, 1, _MAX_TIME_LIMIT)
         if idempotency_key is not None and not 1 <= len(idempotency_key) <= _MAX_KEY_LENGTH:
-            raise MisuseError(f"An idempotency key has 1 to {_MAX_KEY_LENGTH} characters.")
+            raise MisuseError(f"An idempotency key must have 1 to {_MAX_KEY_LENGTH} characters.")
         if not_before is not None and not_before.tzinfo is None:
             raise MisuseError(f"The time {not_before} needs a time zone, as in 2024-01-15T10:30Z.")
         key = concurrency_key or plan.key(self._settings)

@@ -13,7 +13,7 @@ from lumos.store.jobs import CHANNEL
 
 
 class PollingTransport(JobTransport):
-    """For SQLite: workers look into the registry every few seconds.
+    """For SQLite: workers query the registry every few seconds.
 
     Workers of the same process are woken at once.
     """
@@ -77,7 +77,7 @@ class PostgresTransport(JobTransport):
             if connection is None:
                 with translate_errors(self._database.location):
                     connection = self._database.engine.raw_connection()
-                # Of no use to others: it receives notifications.
+                # Not returned to the pool, since it still receives notifications.
                 connection.detach()
                 self._local.connection = connection
                 self._connections.append(connection)

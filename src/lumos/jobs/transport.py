@@ -1,4 +1,4 @@
-"""How workers learn that a job is ready.
+"""Transports, which wake workers when a job is ready.
 
 A transport only wakes workers: what is ready, and who may run it, is decided in the registry. So a
 lost or repeated message costs a query and never a job.
@@ -13,10 +13,10 @@ STEP_SECONDS: Final = 0.5
 
 
 class JobMessage:
-    """A reason to look for a job; this one is not delivered again."""
+    """A wake-up message; this kind is not delivered again."""
 
     def refresh(self) -> None:
-        """Keep other workers from taking the message over."""
+        """Prevent other workers from claiming the message."""
 
     def settle(self) -> None:
         """Do not deliver the message again."""

@@ -1,4 +1,4 @@
-"""The worker: takes jobs from the registry, watches over them and records how they end.
+"""The worker: leases jobs from the registry, runs them and records their results.
 
 While a job runs, the worker extends its lease. If it cannot do that for as long as the lease
 lasts, it stops the job, because another worker may take it over from then on.
@@ -33,7 +33,7 @@ from lumos.jobs.runner import (
 from lumos.jobs.transport import JobMessage, JobTransport
 from lumos.model.job import JobProgress, JobRecord
 from lumos.store import JobRegistry, LeaseLost, StoreError
-from lumos.tracing import AttributeValue, span, untraced
+from lumos.tracing import AttributeValue, span, without_tracing
 
 _log = logging.getLogger(__name__)
 _MAX_HEARTBEAT_SECONDS: Final = 3.0
@@ -44,7 +44,7 @@ _PRUNE_SECONDS: Final = 3600.0
 _WAIT_SECONDS: Final = 30.0
 _RETRY_WRITE_SECONDS: Final = 0.5
 
-# What a worker did with a job. lost: another worker may have it. released: this worker stopped.
+# The outcomes of an attempt. lost: another worker may run the job. released: this worker stopped.
 JobOutcome = Literal["succeeded", "failed", "retried", "cancelled", "lost", "released"]
 _FAILED_OUTCOMES: Final = ("failed", "retried", "lost")
 
@@ -132,7 +132,7 @@ class JobWorker:
         return True
 
     def refill_queue(self) -> None:
-        """Make jobs of due schedules, and take jobs back from workers that vanished."""
+        """Create jobs of due schedules, and requeue jobs of workers that have vanished."""
         if fired := self._fire():
             self.scheduled += fired
             self._transport.announce(fired)
@@ -201,7 +201,7 @@ class JobWorker:
             message = JobMessage()
 
     def _patience(self) -> float:
-        """How long to wait for a message: at most until the next job is due."""
+        """The maximum time to wait for a message, which ends when the next job is due."""
         due = self._registry.next_due()
         if due is None:
             return _WAIT_SECONDS
@@ -210,7 +210,7 @@ class JobWorker:
         return min(_WAIT_SECONDS, left) if left > 0 else self._settings.poll_seconds
 
     def _keep(self, ended: threading.Event) -> None:
-        """Tidy up every second; announce ready jobs again and delete old ones now and then."""
+        """Fire schedules every second; sometimes announce ready jobs and delete old ones."""
         swept = pruned = -_PRUNE_SECONDS
         while not ended.is_set():
             try:
@@ -277,7 +277,7 @@ class _Attempt:
         self._settings = worker._settings
         self._registry = worker._registry
         self._heartbeat_seconds = min(_MAX_HEARTBEAT_SECONDS, self._settings.lease_seconds / 4)
-        # On the monotonic clock: setting the clock must not change how long a lease is trusted.
+        # On the monotonic clock, so that setting the system clock does not change the lease.
         self._lease_ends = monotonic() + self._settings.lease_seconds
         self._progress: JobProgress | None = None
         self._lines: list[str] = []
@@ -344,7 +344,7 @@ class _Attempt:
         try:
             lines, progress = self._lines, self._progress
             self._lines, self._progress = [], None
-            with untraced():
+            with without_tracing():
                 asked = self._registry.heartbeat(
                     self._job.id,
                     self._job.token,

@@ -139,7 +139,7 @@ class _LocationIndex:
 
 
 def above(folder: str) -> Iterator[str]:
-    """The folders above a folder, the nearest first."""
+    """The parent folders of a folder, the nearest first."""
     while "/" in folder:
         folder = folder.rpartition("/")[0]
         if folder.endswith(":/") or not folder:

@@ -80,7 +80,7 @@ class StorageScan(Report, frozen=True, kw_only=True):
 class ReconcileReport(Report, frozen=True, kw_only=True):
     """The report of `lumos reconcile`.
 
-    `counts` has the number of findings by kind. `statements` are only there with `fix_plan`.
+    `counts` has the number of findings by kind. `statements` are None without `fix_plan`.
     """
 
     format_version: str = FORMAT_VERSION

@@ -82,7 +82,7 @@ def comparable_type(type: DataType) -> DataType:
 
 
 def is_same_format(declared: str, found: Collection[str]) -> bool:
-    """Whether files have the format that their table declares; text can hold anything."""
+    """Whether files have the format that their table declares; text tables accept any format."""
     return not declared or not found or declared in found or declared in ("text", "sequencefile")
 
 

@@ -133,7 +133,7 @@ class HealthReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IdentityReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Who the sender of a request is, what they may do, and what the server has.
+    """The sender of a request, their role, and the features of the server.
 
     `disabled` are feature switches that are off.
     """
@@ -145,7 +145,7 @@ class IdentityReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServerOptions(NamedTuple):
-    """What `lumos serve` decides: who needs no token, and limits."""
+    """The options of `lumos serve`: who needs no token, and limits."""
 
     open_loopback: bool
     max_request_bytes: int
@@ -254,7 +254,7 @@ class ApiServer:
                 backend="brotli",
                 brotli_gzip_fallback=True,
                 minimum_size=_MIN_COMPRESSED,
-                # Compression would hold back events until there are enough of them.
+                # Compression would delay events until a block is full.
                 exclude=[f"^{PREFIX}/(changes|jobs)/events$"],
             ),
             exception_handlers={HTTPException: self._http_error, Exception: self._crash},
@@ -344,7 +344,7 @@ class ApiServer:
     async def _body(self, request: Request[Any, Any, Any]) -> bytes:
         """The body of a request, JSON that may be compressed."""
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        # Browsers send other types to any site without asking it first.
+        # Browsers send other content types to other sites without a preflight request.
         if kind != _JSON:
             raise UnsupportedBody(f"Send the body as JSON, with the header Content-Type: {_JSON}")
         try:
@@ -409,7 +409,7 @@ class ApiServer:
         )
 
     async def _page(self, request: Request[Any, Any, Any]) -> Response[Any]:
-        """The page itself is open to everybody: it has no data, and asks for a token."""
+        """The page itself needs no token: it contains no data, and asks the user for a token."""
         try:
             return _file(page.index())
         except LumosError as problem:
@@ -461,7 +461,7 @@ class ApiServer:
         return self._event_stream(request, self._follow(start))
 
     async def _follow(self, start: int) -> AsyncGenerator[ServerSentEventMessage, None]:
-        """The changes after a position, and a comment now and then that keeps proxies waiting."""
+        """The changes after a position, with comments that keep connections through proxies open."""
         with self._open_stream():
             yield _CONNECTED
             async for found in self._feed.follow(start, idle_seconds=_KEEP_ALIVE_SECONDS):
@@ -583,7 +583,7 @@ class ApiServer:
         return response
 
     def _crash(self, request: Request[Any, Any, Any], error: Exception) -> Response[Any]:
-        """A defect: logged with its traceback, and no detail leaves the server."""
+        """The response to an unexpected error: the traceback is logged, and not sent."""
         request_id = request.scope.get("state", {}).get("request_id", "")
         LOG.error(
             "failed",
@@ -596,7 +596,7 @@ class ApiServer:
 
 @cache
 def _openapi(disabled: tuple[str, ...]) -> bytes:
-    """The OpenAPI document, made when it is first read: it takes a second."""
+    """The OpenAPI document, built at the first request, since that takes a second."""
     switches = Switches(dict.fromkeys(disabled, False), None)
     routes = tuple(each for each in ROUTES if switches.is_enabled_verb(each.verb_path))
     extra = tuple(

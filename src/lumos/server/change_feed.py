@@ -10,9 +10,9 @@ from lumos.model.json_codec import to_json
 from lumos.schemas.changes import LatestChanges, PositionedEvent
 
 POLL_SECONDS: Final = 1.0
-# Transactions may end in another order than they began: positions this far back are read again.
+# Transactions may commit in another order than they began, so this many positions are reread.
 _OVERLAP: Final = 200
-# A client that does not read for so long is disconnected; it resumes after its last event.
+# A client that does not read for this long is disconnected; it resumes after its last event.
 _MAX_WAITING: Final = 10_000
 
 ReadChanges = Callable[[int | None], Awaitable[LatestChanges]]
@@ -44,7 +44,7 @@ class ChangeFeed:
         sent: dict[int, None] = {}
         newest = start
         async with self._subscribed() as queue:
-            # Subscribed first: what is recorded from now on is in the log or in the queue.
+            # Subscribed first, so that every change is either in the log or in the queue.
             fresh = await self._after(start, sent)
             while fresh:
                 for each in fresh:
@@ -84,7 +84,7 @@ class ChangeFeed:
             self._queues.discard(queue)
 
     async def _poll(self) -> None:
-        """Read changes until nobody is subscribed any more."""
+        """Read changes until there are no subscribers."""
         try:
             await self._read_changes()
         finally:

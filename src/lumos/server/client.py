@@ -30,7 +30,7 @@ from lumos.server.wire import (
     query_of,
 )
 from lumos.snapshots.export import file_in, is_folder_for_snapshots
-from lumos.snapshots.format.encodings import ENDINGS
+from lumos.snapshots.format.encodings import EXTENSIONS
 from lumos.snapshots.reports import SnapshotExportReport
 from lumos.snapshots.service import DEFAULT_ENDING
 from lumos.storage.file_names import FileNames
@@ -69,7 +69,7 @@ class NotOnServer(MisuseError):
 
 
 class ServerUnreachable(LumosError):
-    """A server that gave no answer."""
+    """A server that did not respond."""
 
 
 def connect(url: str | None = None, *, token: str | None = None) -> Lumos:
@@ -122,7 +122,7 @@ class RemoteLumos:
         file = Path(output)
         if is_folder_for_snapshots(output):
             file = file_in(file, ending or DEFAULT_ENDING, at=datetime.now(UTC))
-        found = next((each for each in ENDINGS if file.name.lower().endswith(each)), None)
+        found = next((each for each in EXTENSIONS if file.name.lower().endswith(each)), None)
         route = TABLE.by_verb["snapshot.export"]
         given = {name: value for name, value in options.items() if value not in (None, ())}
         query = query_of(route, {**given, "ending": found} if found else given)
@@ -181,13 +181,13 @@ class RemoteLumos:
                 f"{self._url}{target}",
                 headers=lambda: headers,
                 body=body,
-                # A write that may have been done is not repeated.
+                # A write is not repeated, since the server may have completed it.
                 **({"retries": _RETRIES} if route.method == "GET" else {}),
                 max_bytes=None,
             )
         except HttpError as problem:
             raise ServerUnreachable(
-                f"The server {self._url} gave no answer: {problem.reason}. "
+                f"The server {self._url} did not respond: {problem.reason}. "
                 "Start it with: lumos serve"
             ) from None
         if response.status == _OK:

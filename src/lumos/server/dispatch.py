@@ -30,7 +30,7 @@ from lumos.store import Database, Store
 from lumos.store.conditions import WriteCondition, write_only_if
 
 Result = TypeVar("Result")
-# Fewer than the connections of the store's pool, so that no thread waits for one.
+# Fewer than the connections in the store's pool, so that no thread waits for a connection.
 THREADS: Final = 8
 _STREAM_BATCH: Final = 200
 _CHUNK_BYTES: Final = 262_144
@@ -170,7 +170,7 @@ class Dispatcher:
             )
 
         items = await self.in_thread(begin)
-        # The first batch before the status: an error must not become a broken stream.
+        # Read before the status is sent, so that an error is not a broken stream.
         first = await self.in_thread(batch, items)
 
         async def lines() -> Any:
@@ -187,7 +187,7 @@ class Dispatcher:
         return lines()
 
     def _unchanged(self, dataset: str, if_match: str) -> WriteCondition:
-        """The condition that a dataset still has one of these ETags; it does now."""
+        """The condition that a dataset still has one of these ETags; raises PreconditionFailed."""
         wanted = {each.strip() for each in if_match.split(",")}
 
         def check(report: ShowReport) -> None:
@@ -197,7 +197,7 @@ class Dispatcher:
                     f"Read it again with: lumos show {dataset}"
                 )
 
-        # Before the write as well, so that a stale request neither waits nor validates anything.
+        # Checked now as well, so that an outdated request fails before it waits for other writes.
         current = self._lumos.show(dataset)
         check(current)
         urn = str(current.dataset["urn"])
@@ -238,7 +238,7 @@ def _written_files(
         folder = Path(os.path.realpath(temporary))
 
         def write(upload: UploadedFile | UploadedPath) -> str:
-            # Readers look at the end of a name, never at its folder.
+            # Only the extensions of names matter to readers.
             path = folder / str(len(names)) / _safe_name(upload.name)
             path.parent.mkdir()
             if isinstance(upload, UploadedFile):

@@ -1,4 +1,4 @@
-"""Who sends a request and what they may do: API tokens, people of an OpenID provider, loopback."""
+"""Authentication of requests: API tokens, users of an OpenID provider, and this machine."""
 
 import hashlib
 import ipaddress
@@ -16,9 +16,9 @@ from lumos.store.tokens import Role
 
 _SCHEME: Final = "bearer "
 _LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
-# Headers of reverse proxies: the request comes from elsewhere although the peer is local.
+# Headers of reverse proxies: if one is set, a local peer only forwards the request.
 _PROXY_HEADERS: Final = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
-# What a browser says of pages of this server, and of addresses that a person typed.
+# Sec-Fetch-Site in requests of this server's own pages, and of addresses that a user typed.
 _OWN_SITES: Final = ("none", "same-origin")
 _KEY_SECONDS: Final = 300
 _TIMEOUT: Final = 10
@@ -35,7 +35,7 @@ class NotAllowed(MisuseError):
 
 
 class Identity(NamedTuple):
-    """Who sends a request; `key` tells senders apart for rate limits and contains no secret."""
+    """The sender of a request; `key` identifies it for rate limits and contains no secret."""
 
     role: Role
     actor: Actor
@@ -43,7 +43,7 @@ class Identity(NamedTuple):
 
 
 class Peer(NamedTuple):
-    """What is known about a request before its sender is: addresses and headers in lower case."""
+    """The address and headers of a request before authentication; header names in lower case."""
 
     address: str
     headers: Mapping[str, str]
@@ -51,10 +51,10 @@ class Peer(NamedTuple):
 
     @property
     def is_loopback(self) -> bool:
-        """Whether the request was made on this machine for this machine.
+        """Whether the request comes from a program on this machine, and is addressed to it.
 
-        A page of another site that a browser on this machine shows is not allowed to: its requests
-        have a foreign Host (DNS rebinding), Origin or Sec-Fetch-Site.
+        False for requests from pages of other sites in a local browser, which have a foreign Host
+        (DNS rebinding), Origin or Sec-Fetch-Site.
         """
         if any(name in self.headers for name in _PROXY_HEADERS):
             return False
@@ -67,7 +67,7 @@ class Peer(NamedTuple):
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is this machine alone."""
+    """Whether a host is a loopback address, which other machines cannot reach."""
     if host in _LOOPBACK_NAMES:
         return True
     try:
@@ -83,7 +83,7 @@ def _host_name(host: str) -> str:
 
 
 class Authenticator:
-    """Finds the sender of a request; `open_loopback` lets this machine in without a token."""
+    """Finds the sender of a request; without a token, `open_loopback` allows this machine."""
 
     def __init__(self, tokens: Tokens, *, oidc: "OidcVerifier | None", open_loopback: bool) -> None:
         self._tokens = tokens
@@ -124,7 +124,7 @@ class Authenticator:
 
 
 class Person(NamedTuple):
-    """A person whom an OpenID provider vouches for."""
+    """A user whom an OpenID provider has authenticated."""
 
     subject: str
     name: str
@@ -190,7 +190,7 @@ class OidcVerifier:
                 if document.get("issuer") != self._settings.issuer:
                     raise LumosError(
                         f"The provider calls itself {document.get('issuer')!r}, but "
-                        f"server.oidc.issuer is {self._settings.issuer!r}. Make them equal."
+                        f"server.oidc.issuer is {self._settings.issuer!r}. They must be the same."
                     )
                 self._keys = self._jwt.PyJWKClient(
                     str(document["jwks_uri"]), lifespan=_KEY_SECONDS, timeout=_TIMEOUT
@@ -224,8 +224,8 @@ class RateLimiter:
         self._buckets: dict[str, tuple[float, float]] = {}
 
     def wait(self, key: str) -> float | None:
-        """Count a request; the seconds to wait if there were too many, else None."""
-        # Names are hashed: what a client sends must not decide how much memory a bucket takes.
+        """Count a request; return the seconds to wait if there were too many, or None."""
+        # Keys are hashed, so that long keys of clients do not use more memory.
         name = hashlib.blake2b(key.encode(), digest_size=16).hexdigest()
         now = self._clock()
         with self._lock:

@@ -106,7 +106,7 @@ def _schema_of(type: type[Any]) -> dict[str, Any]:
 
 
 def _portable(schema: Any) -> Any:
-    """Schemas as Lumos writes values and as tools read them.
+    """Adapt schemas to the values that Lumos writes, and to what tools support.
 
     Decimals are numbers or texts of numbers. Tuples are arrays of a fixed length: many tools do not
     know `prefixItems`.

@@ -1,7 +1,7 @@
-"""The web page: built files that travel with the package, and the headers they are sent with.
+"""The web page: the built files in the package, and the headers of their responses.
 
-The page calls the routes of the API like any other client. What it may load is stated by its
-content security policy: nothing from another host, no inline script.
+The page calls the routes of the API like any other client. Its content security policy allows
+nothing from other hosts and no inline scripts.
 """
 
 import mimetypes
@@ -84,7 +84,7 @@ def asset(name: str) -> PageFile | None:
         return None
     media_type = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
     if file.suffix == ".js":
-        # Some systems have another type for it, and browsers refuse modules of other types.
+        # Some systems map it to another type, with which browsers do not run modules.
         media_type = "text/javascript"
     return PageFile(file.read_bytes(), media_type, {**_HEADERS, "Cache-Control": _FOREVER})
 

@@ -1,4 +1,4 @@
-"""The routes of the API: the only list of what a server does and who may do it.
+"""The routes of the API: the only list of what a server can do, and which role may do it.
 
 Handlers, the OpenAPI document, access control and the client are made from this table.
 """

@@ -36,9 +36,9 @@ def serve(
 ) -> None:
     """Answer requests until the process is stopped.
 
-    On another host than loopback, every request needs a token, so there has to be one. The server
-    also runs jobs, `workers` at a time; with 0 they are left to `lumos worker`. `started` is called
-    with the URL when the server accepts connections.
+    On another host than loopback, every request needs a token, so at least one must exist. The
+    server also runs jobs, `workers` at a time; with 0 they are left to `lumos worker`. `started` is
+    called with the URL when the server accepts connections.
     """
     try:
         import uvicorn
@@ -85,7 +85,7 @@ def serve(
         scheme = "http" if certificate is None else "https"
         shown = f"[{address}]" if ":" in address else address
         started(f"{scheme}://{shown}:{listener.getsockname()[1]}")
-        # Garbage collection need not look at modules again, which takes long while requests wait.
+        # Exclude modules from garbage collection, which would delay requests.
         gc.freeze()
         with _running_jobs(lumos, workers):
             uvicorn.Server(config).run(sockets=[listener])

@@ -64,7 +64,7 @@ class Metrics:
         }
 
     def set_watch_status(self, report: "WatchStatusReport") -> None:
-        """Take over the status of the watchers of the store."""
+        """Set the metrics of watchers from their status in the store."""
         for gauge in self._watch.values():
             gauge.clear()
         for each in report.event_sources:
@@ -117,7 +117,7 @@ class RequestLog:
         self._metrics.running.inc()
         trace_id = ""
         try:
-            # A stream of events would be one endless span.
+            # The span of an event stream would never end.
             if scope["path"].endswith(_STREAM):
                 await self._app(scope, receive, send_with_id)
             else:
@@ -128,7 +128,7 @@ class RequestLog:
         finally:
             self._metrics.running.dec()
             seconds = time.perf_counter() - begun
-            # The template, not the path: what clients write must not become label values.
+            # The template instead of the path, so that clients cannot create new label values.
             route = scope.get("path_template") or "unknown"
             method = scope["method"] if route != "unknown" else "any"
             self._metrics.requests.labels(method, route, str(status)).inc()
@@ -151,7 +151,7 @@ class RequestLog:
 
 
 def _headers(scope: Any) -> dict[str, str]:
-    """The headers with which a client says which trace the request belongs to."""
+    """The headers of a request that identify its trace."""
     names = {b"traceparent": "traceparent", b"tracestate": "tracestate"}
     return {
         names[name]: bytes(value).decode("latin-1")

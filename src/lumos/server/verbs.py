@@ -92,7 +92,7 @@ class Verb:
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
-        """The parameters that travel; callbacks stay where they are."""
+        """The parameters that are sent; callbacks are not."""
         found = [
             parameter
             for each in self.signature.parameters.values()

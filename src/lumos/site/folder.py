@@ -1,4 +1,4 @@
-"""The folder of a site: which files are its own, and the format of its data files.
+"""The folder of a site: which files belong to it, and the format of its data files.
 
 Data files are scripts that pass one JSON text to the page. Browsers load scripts from a web server
 and from disk alike, while they refuse to fetch other files from disk.
@@ -47,7 +47,7 @@ class SiteFolder:
         self._earlier = self._files_of_earlier_site()
         self._written: dict[str, int] = {}
         self._digest = hashlib.sha256()
-        # From now on, a run that is stopped leaves a folder that the next run may write to.
+        # Written first, so that after an interrupted run the next one may write to the folder.
         self._save_marker(self._earlier)
 
     def _files_of_earlier_site(self) -> tuple[str, ...]:
@@ -68,7 +68,7 @@ class SiteFolder:
         return ()
 
     def write_data(self, name: str, value: object) -> None:
-        """Write a data file; the page knows it by its name."""
+        """Write a data file under a name, by which the page loads it."""
         body = _script(name, to_json(value))
         self._digest.update(body)
         self.write(f"{_NEW_DATA}/{name}.js", body)
