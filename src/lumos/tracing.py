@@ -98,7 +98,7 @@ def span(
 
 
 @contextmanager
-def untraced() -> Iterator[None]:
+def without_tracing() -> Iterator[None]:
     """Do not trace the block; for work that repeats every few seconds."""
     token = _IS_SUPPRESSED.set(True)
     try:

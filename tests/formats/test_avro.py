@@ -21,7 +21,7 @@ SCHEMA = (
 
 
 @pytest.mark.parametrize("codec", ["null", "deflate", "bzip2", "xz"])
-def test_the_header_tells_the_schema_and_blocks_their_rows(codec: str) -> None:
+def test_the_header_has_the_schema_and_blocks_their_row_counts(codec: str) -> None:
     data = avro_bytes(FIELDS, [RECORD] * 500, codec=codec, sync_interval=1000)
     facts = facts_of("a.avro", data)
     assert str(facts.schema) == SCHEMA
@@ -67,7 +67,7 @@ RECORD_SCHEMA = b'{"type": "record", "name": "r", "fields": [{"name": "a", "type
 
 
 @pytest.mark.parametrize("sized", [False, True])
-def test_a_header_may_tell_its_size(sized: bool) -> None:
+def test_a_header_may_contain_its_size(sized: bool) -> None:
     data = avro_file((b"avro.schema", RECORD_SCHEMA), (b"x", b"y"), sized=sized)
     assert str(facts_of("a.avro", data).schema) == "a INT32 NOT NULL"
 

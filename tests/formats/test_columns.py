@@ -245,7 +245,7 @@ def test_a_column_that_some_files_lack_is_kept() -> None:
     )
 
 
-def test_bounds_that_do_not_hold_for_all_files_are_not_told() -> None:
+def test_bounds_that_do_not_hold_for_all_files_are_not_reported() -> None:
     [statistics] = column_statistics([column(bounded=False)]).values()
     assert (statistics.minimum, statistics.maximum) == (None, None)
 

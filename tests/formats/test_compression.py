@@ -46,7 +46,7 @@ def test_compressed_text_is_read_like_other_text(
         pytest.param("a", gzip.compress(CSV), [], id="no name to be wrong"),
     ],
 )  # fmt: skip
-def test_a_name_that_is_wrong_about_compression_is_told(
+def test_a_name_that_is_wrong_about_compression_is_reported(
     name: str, data: bytes, remarks: list[str]
 ) -> None:
     facts = facts_of(name, data)

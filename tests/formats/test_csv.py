@@ -96,7 +96,7 @@ def test_a_csv_file_gets_the_schema_a_person_would_give_it(text: str, schema: st
         pytest.param("x,x\na,b\nc,d\n", None, id="text that repeats in the first row"),
     ],
 )  # fmt: skip
-def test_a_header_is_told_from_data(text: str, first: str | None) -> None:
+def test_a_header_is_distinguished_from_data(text: str, first: str | None) -> None:
     expected = first or "column_1"
     assert facts_of("a.csv", text.encode()).schema.fields[0].name == expected
 

@@ -14,7 +14,7 @@ TESTS = Path(__file__).parents[1]
 
 
 # The last part of the names of what is damaged; each format and compression has 2,000 files.
-ENDINGS = (".parquet", ".orc", ".avro", ".csv", ".tsv", ".json", ".jsonl", ".gz", ".bz2", ".zst")
+EXTENSIONS = (".parquet", ".orc", ".avro", ".csv", ".tsv", ".json", ".jsonl", ".gz", ".bz2", ".zst")
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ ENDINGS = (".parquet", ".orc", ".avro", ".csv", ".tsv", ".json", ".jsonl", ".gz"
         pytest.param(1, 100, "", id="100 files"),
         *(
             pytest.param(2, 2000, ending, id=f"2,000 of {ending}", marks=pytest.mark.slow)
-            for ending in ENDINGS
+            for ending in EXTENSIONS
         ),
         pytest.param(3, 20_000, "", id="20,000 files", marks=pytest.mark.slow),
     ],

@@ -53,7 +53,9 @@ def test_every_format_is_among_the_valid_files() -> None:
 
 @pytest.mark.parametrize("claimed", [".parquet", ".orc", ".avro", ".csv", ".json", ".png", ".zip"])
 @pytest.mark.parametrize("really", ["a.parquet", "zlib.orc", "a.avro", "a.csv", "a.jsonl"])
-def test_a_wrong_name_is_told_and_the_file_read_as_what_it_is(claimed: str, really: str) -> None:
+def test_a_wrong_name_is_reported_and_the_file_read_as_what_it_is(
+    claimed: str, really: str
+) -> None:
     data = valid_files()[really]
     format = found(really, data)[0]
     if claimed in FORMATS[format].suffixes:

@@ -142,7 +142,7 @@ def test_the_arrow_schema_that_a_writer_adds_changes_nothing() -> None:
     assert facts_of("a.parquet", with_it).schema == facts_of("a.parquet", without).schema
 
 
-def test_times_of_spark_2_and_hive_are_told_to_the_microsecond_as_engines_read_them() -> None:
+def test_times_of_spark_2_and_hive_are_reported_to_the_microsecond_as_engines_read_them() -> None:
     table = pa.table(
         {"at": pa.array([None], pa.timestamp("ns")), "in": [{"at": datetime(1, 1, 1)}]}
     )
@@ -159,7 +159,7 @@ def test_files_of_one_table_share_one_schema_and_have_their_own_rows() -> None:
     assert len({id(each.known) for each in facts}) == 1
 
 
-def test_schemas_that_differ_only_at_their_end_are_told_apart() -> None:
+def test_schemas_that_differ_only_at_their_end_are_distinguished() -> None:
     reader = Parquet()
     for _ in range(2):
         for last in range(200):
@@ -177,7 +177,7 @@ def test_a_footer_longer_than_the_first_read_is_read_whole() -> None:
     assert [end for end, _ in file.reads] == ["tail", "tail"]
 
 
-def test_columns_with_one_name_are_told_apart() -> None:
+def test_columns_with_one_name_are_distinguished() -> None:
     table = pa.Table.from_arrays([pa.array([1]), pa.array(["x"])], names=["a", "a"])
     assert str(facts_of("a.parquet", parquet_bytes(table)).schema) == "a INT64\na_2 STRING"
 

@@ -36,14 +36,14 @@ def news(store: Store, catalog: str = "datahub", kind: str = DATASETS) -> set[st
     return {each.key for each in store.catalog_outbox.pending(catalog, kind, after=None, limit=100)}
 
 
-def tell_all(store: Store, catalog: str = "datahub") -> None:
+def publish_all(store: Store, catalog: str = "datahub") -> None:
     with store.transaction() as transaction:
         for kind in store.catalog_outbox.counts(catalog):
             waiting = store.catalog_outbox.pending(catalog, kind, after=None, limit=100)
             transaction.catalog_outbox.mark_published(catalog, kind, waiting)
 
 
-def test_a_catalog_that_is_told_for_the_first_time_hears_of_all_that_is_there(
+def test_a_new_catalog_gets_everything_in_the_store(
     store: Store,
 ) -> None:
     save(store, "orders", "sales")
@@ -52,7 +52,7 @@ def test_a_catalog_that_is_told_for_the_first_time_hears_of_all_that_is_there(
     assert news(store) == set()
     follow(store, "datahub")
     assert store.catalog_outbox.counts("datahub") == {DATASETS: 2, "glossary": 1}
-    tell_all(store)
+    publish_all(store)
     follow(store, "datahub")
     assert store.catalog_outbox.counts("datahub") == {}
     with store.transaction() as transaction:
@@ -60,7 +60,7 @@ def test_a_catalog_that_is_told_for_the_first_time_hears_of_all_that_is_there(
     assert news(store) == {ORDERS, SALES}
 
 
-def test_where_no_catalog_is_told_nothing_is_noted(store: Store) -> None:
+def test_without_a_catalog_nothing_is_collected(store: Store) -> None:
     save(store, "orders")
     assert (store.catalog_outbox.catalogs(), store.counts()["catalog_news"]) == ((), 0)
 
@@ -69,11 +69,11 @@ def test_every_catalog_hears_by_itself_and_changes_of_one_dataset_are_one(store:
     follow(store, "datahub", "openmetadata")
     save(store, "orders")
     save(store, "orders", "sales")
-    tell_all(store, "openmetadata")
+    publish_all(store, "openmetadata")
     assert (news(store), news(store, "openmetadata")) == ({ORDERS, SALES}, set())
 
 
-def test_what_changes_while_it_is_told_stays_news(store: Store) -> None:
+def test_what_changes_while_it_is_published_stays_in_the_outbox(store: Store) -> None:
     follow(store, "datahub")
     save(store, "orders", "sales")
     read = store.catalog_outbox.pending("datahub", DATASETS, after=None, limit=10)
@@ -147,7 +147,7 @@ def test_whoever_writes_something_makes_it_news(store: Store, what: str) -> None
     write, expected = WRITES[what]
     save(store, "orders", "sales")
     follow(store, "datahub")
-    tell_all(store)
+    publish_all(store)
     store.transact(write)
     assert {
         kind: news(store, kind=kind) for kind in store.catalog_outbox.counts("datahub")
@@ -159,7 +159,7 @@ def test_edges_that_go_or_change_are_news_of_what_is_made_from_them(store: Store
     follow(store, "datahub")
 
     def report(*edges: Edge) -> set[str]:
-        tell_all(store)
+        publish_all(store)
         with store.transaction() as transaction:
             transaction.lineage.report("sql", edges, at=AT)
         return news(store)
@@ -174,16 +174,16 @@ def test_what_is_made_from_a_renamed_dataset_is_news(store: Store) -> None:
     save(store, "orders", "sales", "told")
     with store.transaction() as transaction:
         transaction.lineage.report("sql", [edge(ORDERS, SALES)], at=AT)
-        told = Lineage(downstream=(UpstreamEdge(urn=ORDERS),))
-        transaction.save_aspect(dataset("told").urn, "lineage", told, writer="import", at=AT)
+        lineage = Lineage(downstream=(UpstreamEdge(urn=ORDERS),))
+        transaction.save_aspect(dataset("told").urn, "lineage", lineage, writer="import", at=AT)
     follow(store, "datahub")
-    tell_all(store)
+    publish_all(store)
     with store.transaction() as transaction:
         transaction.rename(dataset(), to=dataset("new").urn, name="new", at=AT)
     assert news(store) == {ORDERS, SALES, *(dataset(name).urn for name in ("new", "told"))}
 
 
-def test_nothing_is_lost_between_the_first_telling_and_a_writer(store: Store) -> None:
+def test_nothing_is_lost_between_subscription_and_a_concurrent_writer(store: Store) -> None:
     """On PostgreSQL both may run at once; on SQLite one waits for the other."""
     started = threading.Event()
 

@@ -83,15 +83,15 @@ def test_more_datasets_than_can_be_looked_up_one_by_one(log: ChangeLog) -> None:
 
 
 def test_every_fact_of_an_event_comes_back(database: Database, store: Store) -> None:
-    told = ChangeEvent(
+    known = ChangeEvent(
         event_id="e1", urn="lumos://file/lake/orders", type=EventType.SCHEMA_CHANGED, at=AT,
         cause="user", author="ann", cloud_version="S-2", schema_version="2.0.0",
         source_path="/lake/orders", old_schema="a", new_schema="b", findings=(REMOVED,),
         flags=("reverted",), summary="1 field removed: a", metadata={"source": "x", "files": 3},
     )  # fmt: skip
     with store.transaction() as transaction:
-        transaction.save_event(told)
-    assert list(ChangeLog(database).events(EventFilter())) == [told]
+        transaction.save_event(known)
+    assert list(ChangeLog(database).events(EventFilter())) == [known]
 
 
 def test_a_reader_that_stops_early_leaves_the_store_usable(log: ChangeLog, store: Store) -> None:

@@ -187,7 +187,7 @@ def test_transactions_that_wait_for_each_other_are_repeated(emptied_postgres: st
     store.close()
 
 
-def test_a_deadlock_is_told_as_what_it_is(emptied_postgres: str) -> None:
+def test_a_deadlock_is_reported_as_contention(emptied_postgres: str) -> None:
     store = Store.open(Database.postgres(emptied_postgres), create=True)
     both = threading.Barrier(2)
 
@@ -199,10 +199,10 @@ def test_a_deadlock_is_told_as_what_it_is(emptied_postgres: str) -> None:
 
     with (
         ThreadPoolExecutor() as pool,
-        pytest.raises(StoreContended, match="at the same time") as told,
+        pytest.raises(StoreContended, match="at the same time") as caught,
     ):
         list(pool.map(hold_both, [("a", "b"), ("b", "a")]))
-    assert "locked" not in str(told.value)
+    assert "locked" not in str(caught.value)
     store.close()
 
 

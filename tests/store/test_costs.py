@@ -36,61 +36,61 @@ def metered(
     return MeteredUsage(target=target, **{**defaults, **stretch, **facts})  # type: ignore[arg-type]
 
 
-def tell(store: Store, *several: MeteredUsage, reporter: str = "table:a") -> MeterChange:
+def report_usage(store: Store, *several: MeteredUsage, reporter: str = "table:a") -> MeterChange:
     with store.transaction() as transaction:
         return transaction.costs.add_usage(reporter, several, at=AT)
 
 
-def told(store: Store, first: int = 1, last: int = 31) -> list[MeteredUsage]:
+def stored_usage(store: Store, first: int = 1, last: int = 31) -> list[MeteredUsage]:
     return [each for _, each in store.costs.metered(at(first), at(last + 1))]
 
 
 def test_the_same_report_again_changes_nothing(store: Store) -> None:
     rows = [metered(first=1), metered(first=2), metered(run="r1"), metered(run="r2")]
-    assert tell(store, *rows) == MeterChange(added=4)
-    assert tell(store, *rows) == MeterChange(unchanged=4)
-    assert sorted(told(store), key=str) == sorted(rows, key=str)
+    assert report_usage(store, *rows) == MeterChange(added=4)
+    assert report_usage(store, *rows) == MeterChange(unchanged=4)
+    assert sorted(stored_usage(store), key=str) == sorted(rows, key=str)
     (meter,) = store.costs.meters()
     assert meter == ("table:a", 4, at(1), at(3))
 
 
-def test_a_run_that_went_on_replaces_what_was_told_of_it(store: Store) -> None:
-    tell(store, metered(run="app-1"), reporter="spark")
+def test_a_run_that_continued_replaces_its_earlier_usage(store: Store) -> None:
+    report_usage(store, metered(run="app-1"), reporter="spark")
     longer = metered(run="app-1", last=2, quantities={"core_hour": Decimal("48")})
-    assert tell(store, longer, reporter="spark") == MeterChange(changed=1)
-    assert told(store) == [longer]
+    assert report_usage(store, longer, reporter="spark") == MeterChange(changed=1)
+    assert stored_usage(store) == [longer]
 
 
 def test_an_amount_that_was_corrected_replaces_the_one_before(store: Store) -> None:
-    tell(store, metered(quantities={}, amount=5, currency="EUR"))
+    report_usage(store, metered(quantities={}, amount=5, currency="EUR"))
     corrected = metered(quantities={}, amount=-7, currency="EUR")
-    assert tell(store, corrected) == MeterChange(changed=1)
-    assert told(store) == [corrected]
+    assert report_usage(store, corrected) == MeterChange(changed=1)
+    assert stored_usage(store) == [corrected]
 
 
 def test_time_that_would_count_twice_is_refused_and_nothing_is_kept(store: Store) -> None:
-    tell(store, metered(first=1, last=31))
+    report_usage(store, metered(first=1, last=31))
     with pytest.raises(
         OverlappingMeter,
         match="from 2024-01-01 to 2024-01-31 is already imported from table:a; from 2024-01-15",
     ) as caught:
-        tell(store, metered("other"), metered(first=15))
+        report_usage(store, metered("other"), metered(first=15))
     assert "lumos cost remove --meter table:a" in str(caught.value)
-    assert told(store) == [metered(first=1, last=31)]
+    assert stored_usage(store) == [metered(first=1, last=31)]
     # Others may say the same, and so may runs that have ids.
-    tell(store, metered(first=15), reporter="table:b")
-    tell(store, metered(first=15, run="r"))
-    assert len(told(store)) == 3
+    report_usage(store, metered(first=15), reporter="table:b")
+    report_usage(store, metered(first=15, run="r"))
+    assert len(stored_usage(store)) == 3
 
 
 def test_what_reaches_into_a_time_belongs_to_it(store: Store) -> None:
-    tell(store, metered("a", 1, 10), metered("b", 11, 20), metered("c", 5, 25))
-    assert sorted(each.target for each in told(store, 11, 12)) == ["b", "c"]
+    report_usage(store, metered("a", 1, 10), metered("b", 11, 20), metered("c", 5, 25))
+    assert sorted(each.target for each in stored_usage(store, 11, 12)) == ["b", "c"]
 
 
 def test_a_reporter_is_forgotten_as_a_whole(store: Store) -> None:
-    tell(store, metered("a"), metered("b"))
-    tell(store, metered("a"), reporter="dbt")
+    report_usage(store, metered("a"), metered("b"))
+    report_usage(store, metered("a"), reporter="dbt")
     with store.transaction() as transaction:
         assert transaction.costs.delete_usage("table:a") == 2
     assert [meter.reporter for meter in store.costs.meters()] == ["dbt"]

@@ -69,7 +69,7 @@ def test_a_urn_may_become_a_dataset_of_its_own_again(store: Store) -> None:
     assert store.get(ORDERS).urn == ORDERS
 
 
-def test_locations_are_told_by_source(store: Store) -> None:
+def test_locations_are_reported_by_source(store: Store) -> None:
     with store.transaction() as transaction:
         transaction.save(dataset())
         transaction.save(dataset("sales", source="s3:other"))

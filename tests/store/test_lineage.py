@@ -52,12 +52,14 @@ def revision(store: Store) -> object:
 
 
 def test_an_edge_comes_out_as_it_was_reported(store: Store) -> None:
-    told = edge(
+    reported_edge = edge(
         A, B, type="VIEW", confidence=0.3, created_by="ann", job="lumos://dbt/b",
         columns=(MAPPING,), uses=(USE,),
     )  # fmt: skip
-    assert report(store, "sql:b", told, at=LATER) == LineageChanges(added=1, touched=(A, B))
-    kept = StoredEdge(**msgspec.structs.asdict(told), last_seen=LATER)
+    assert report(store, "sql:b", reported_edge, at=LATER) == LineageChanges(
+        added=1, touched=(A, B)
+    )
+    kept = StoredEdge(**msgspec.structs.asdict(reported_edge), last_seen=LATER)
     assert store.lineage.edges_of(A, "downstream") == (kept,)
     assert store.lineage.edges_of(B, "upstream") == (kept,)
     assert store.lineage.edges_of(A, "upstream") == ()
@@ -98,13 +100,13 @@ def test_edges_of_several_reporters_merge_and_each_origin_is_seen(store: Store) 
     assert store.lineage.between([(A, B), (B, A)]) == (merged,)
 
 
-def test_one_edge_told_twice_in_a_report_is_one_with_all_that_is_said(store: Store) -> None:
+def test_duplicate_edges_in_a_report_are_merged(store: Store) -> None:
     other = ColumnMapping(upstream="x", downstream="y")
-    told = report(
+    reported_edge = report(
         store, "sql:b", edge(A, B, type="COPIED", columns=(MAPPING,)),
         edge(A, B, columns=(MAPPING, other), uses=(USE,)), edge(A, B, job="lumos://dbt/b"),
     )  # fmt: skip
-    assert told.added == 2
+    assert reported_edge.added == 2
     first, second = store.lineage.edges_of(A, "downstream")
     assert (first.type, first.columns, first.uses) == ("TRANSFORMED", (MAPPING, other), (USE,))
     assert (second.job, second.columns) == ("lumos://dbt/b", ())
@@ -148,7 +150,7 @@ def test_what_fails_leaves_nothing_behind(store: Store) -> None:
     assert (links(store), revision(store)) == ({("sql:b", A, B)}, before)
 
 
-def test_a_walk_tells_distances_states_cycles_and_where_it_was_cut(store: Store) -> None:
+def test_a_walk_has_distances_states_cycles_and_truncation(store: Store) -> None:
     with store.transaction() as transaction:
         transaction.save(dataset("a"))
         transaction.save(dataset("b", state="missing"))
@@ -297,7 +299,7 @@ def test_several_reporters_speak_of_one_job_and_each_takes_back_its_own(store: S
     assert list(store.lineage.jobs()) == []
 
 
-def told_of(store: Store, name: str, *upstream: str) -> None:
+def report_upstream(store: Store, name: str, *upstream: str) -> None:
     with store.transaction() as transaction:
         transaction.save(dataset(name))
         lineage = Lineage(
@@ -309,18 +311,18 @@ def told_of(store: Store, name: str, *upstream: str) -> None:
 
 
 def test_a_lineage_aspect_counts_in_the_graph(store: Store) -> None:
-    told_of(store, "b", A)
+    report_upstream(store, "b", A)
     (kept,) = store.lineage.edges_of(B, "upstream")
     assert (kept.origin, kept.created_by, kept.columns) == (f"snapshot:{B}", "import", (MAPPING,))
-    told_of(store, "b", C)
+    report_upstream(store, "b", C)
     assert links(store) == {(f"snapshot:{B}", C, B)}
-    told_of(store, "b")
+    report_upstream(store, "b")
     assert (links(store), store.lineage.reporters()) == (set(), ())
 
 
 def test_edges_follow_a_dataset_to_another_urn(store: Store) -> None:
-    told_of(store, "a", D)
-    told_of(store, "b", A)
+    report_upstream(store, "a", D)
+    report_upstream(store, "b", A)
     report(store, "sql:b", edge(A, C), edge(A, A))
     renamed = "lumos://file/lake/renamed"
     with store.transaction() as transaction:
@@ -330,14 +332,14 @@ def test_edges_follow_a_dataset_to_another_urn(store: Store) -> None:
         ("sql:b", renamed, C), ("sql:b", renamed, renamed),
     }  # fmt: skip
     with store.transaction() as transaction:
-        told = transaction.aspect(B, "lineage")
-    assert [each.urn for each in told.upstream] == [renamed]
+        reported_edge = transaction.aspect(B, "lineage")
+    assert [each.urn for each in reported_edge.upstream] == [renamed]
     assert report(store, "sql:b", edge(A, C), edge(A, A)) == LineageChanges(unchanged=2)
     assert store.lineage.walk(A, direction="downstream").start == renamed
 
 
 def test_a_dataset_that_takes_another_in_takes_its_edges(store: Store) -> None:
-    told_of(store, "a", D)
+    report_upstream(store, "a", D)
     with store.transaction() as transaction:
         transaction.save(dataset("b"))
     report(
@@ -356,7 +358,7 @@ def test_a_dataset_that_takes_another_in_takes_its_edges(store: Store) -> None:
 
 
 def test_edges_stay_where_a_dataset_is_gone(store: Store) -> None:
-    told_of(store, "b", A)
+    report_upstream(store, "b", A)
     report(store, "sql:b", edge(B, C))
     with store.transaction() as transaction:
         transaction.save(dataset("b", state="missing"))
@@ -374,8 +376,8 @@ def test_reporters_that_speak_at_once_all_count(store: Store) -> None:
         urns = [f"lumos://x/{each}" for each in range(12)]
         ends = urns if number % 2 else urns[::-1]
         for turn in range(3):
-            told = [edge(A, urn, job="lumos://dbt/j") for urn in ends[turn:]]
-            report(store, f"sql:{number}", *told, jobs=[job(outputs=tuple(ends[turn:]))])
+            reported_edge = [edge(A, urn, job="lumos://dbt/j") for urn in ends[turn:]]
+            report(store, f"sql:{number}", *reported_edge, jobs=[job(outputs=tuple(ends[turn:]))])
 
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(speak, range(6)))

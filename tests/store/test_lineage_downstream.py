@@ -18,8 +18,8 @@ def edge(upstream: str, downstream: str, origin: str = "sql:m", **facts: object)
 def test_edges_into_many_datasets_come_with_all_that_each_reporter_says(store: Store) -> None:
     columns = (ColumnMapping(upstream="x", downstream="y"),)
     with store.transaction() as transaction:
-        told = [edge(A, B, columns=columns), edge(A, C)]
-        transaction.lineage.report("sql:m", told, at=AT)
+        reported_edges = [edge(A, B, columns=columns), edge(A, C)]
+        transaction.lineage.report("sql:m", reported_edges, at=AT)
         transaction.lineage.report("declared:d", [edge(A, B, "declared:d")], at=AT)
     found = {(each.upstream, each.downstream, each.origin): each.columns
              for each in store.lineage.edges_into([B, "lumos://x/unknown"])}  # fmt: skip
@@ -28,7 +28,7 @@ def test_edges_into_many_datasets_come_with_all_that_each_reporter_says(store: S
     assert list(store.lineage.edges_into([])) == []
 
 
-def test_jobs_are_told_from_datasets(store: Store) -> None:
+def test_jobs_are_distinguished_from_datasets(store: Store) -> None:
     job = Job(urn=JOB, name="load", platform="airflow", inputs=(A,), outputs=(B,))
     with store.transaction() as transaction:
         transaction.lineage.report("openlineage:x", [edge(A, JOB, "openlineage:x")], [job], at=AT)

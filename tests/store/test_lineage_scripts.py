@@ -102,8 +102,8 @@ def test_texts_that_are_too_long_are_not_kept(store: Store, bytes: int, is_kept:
 
 def test_a_text_goes_with_a_reporter_that_falls_silent(store: Store) -> None:
     put(store, "b")
-    teller = f"snapshot:{B}"
-    report(store, teller, (A, B), scripts=(script(),))
+    reporter = f"snapshot:{B}"
+    report(store, reporter, (A, B), scripts=(script(),))
     with store.transaction() as transaction:
         transaction.lineage.delete_aspect(B)
     assert store.lineage.reporters() == ()

@@ -45,7 +45,7 @@ def test_a_listener_hears_of_each_new_event_inside_and_after_its_transaction(
     assert Store(database).counts()["audit"] == 2
 
 
-def test_an_event_that_is_known_already_is_not_told_again(database: Database, ear: Ear) -> None:
+def test_listeners_are_not_called_for_recorded_events(database: Database, ear: Ear) -> None:
     with Store(database).transaction() as transaction:
         transaction.save(dataset())
         transaction.save_event(event("e1"))
@@ -54,7 +54,7 @@ def test_an_event_that_is_known_already_is_not_told_again(database: Database, ea
     assert ear.heard == []
 
 
-def test_nothing_is_told_of_a_transaction_that_failed(database: Database, ear: Ear) -> None:
+def test_listeners_are_not_called_for_a_failed_transaction(database: Database, ear: Ear) -> None:
     with pytest.raises(RuntimeError, match="refuses"):
         _record(Store(database, [ear]), and_then=RuntimeError("the catalog refuses"))
     assert ear.heard == []

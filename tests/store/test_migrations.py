@@ -96,7 +96,7 @@ def test_upgrading_twice_changes_nothing(database: Database) -> None:
     assert database.upgrade() == (HEAD, HEAD)
 
 
-def test_lineage_that_was_told_before_there_were_edges_counts_in_the_graph(
+def test_lineage_that_was_reported_before_there_were_edges_counts_in_the_graph(
     database: Database,
 ) -> None:
     if database.engine.dialect.name == "sqlite":
@@ -104,14 +104,14 @@ def test_lineage_that_was_told_before_there_were_edges_counts_in_the_graph(
     migrate(database, "0005")
     sales, orders = dataset("sales").urn, dataset().urn
     mapping = {"upstream": "id", "downstream": "sale"}
-    told = {
+    expected = {
         "upstream": [{"urn": orders, "type": "VIEW", "columns": [mapping]}, {"urn": "lumos://x/y"}],
         "downstream": [{"urn": orders}],
     }
     with database.writing() as connection:
         row = {name: getattr(dataset("sales"), name) for name in dataset().__struct_fields__}
         connection.execute(tables.dataset.insert().values(**row))
-        aspect = {"urn": sales, "name": "lineage", "body": json.dumps(told).encode()}
+        aspect = {"urn": sales, "name": "lineage", "body": json.dumps(expected).encode()}
         connection.execute(tables.aspect.insert().values(**aspect, writer="import", updated_at=AT))
     database.upgrade()
     store = Store.open(database)

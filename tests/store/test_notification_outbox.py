@@ -49,7 +49,7 @@ def test_a_message_that_was_sent_is_not_sent_again(store: Store) -> None:
     assert (kept.tries, kept.sent_at, kept.problem) == (1, AT + MINUTE, None)
 
 
-def test_an_event_is_told_to_a_channel_once(store: Store) -> None:
+def test_an_event_is_sent_to_a_channel_once(store: Store) -> None:
     assert post(store, message(), message(title="other words")) == [True, False]
     assert post(store, message(), message(channel="mail")) == [False, True]
     assert [(each.channel, each.count) for each in store.notification_outbox.counts()] == [
@@ -132,7 +132,7 @@ def test_a_message_that_failed_is_due_again_later_and_given_up_at_last(store: St
     assert (dead.tries, dead.problem) == (3, "answered 500")
 
 
-def test_the_history_can_tell_whether_an_alert_was_sent(store: Store) -> None:
+def test_the_history_can_show_whether_an_alert_was_sent(store: Store) -> None:
     post(store, message("e1"), message("e1", "mail"), message("e2"), message("e3"))
     for _ in range(2):
         found = claim(store)

@@ -35,7 +35,7 @@ def schemas(store: Store) -> Schemas:
     return Schemas(lambda: store)
 
 
-def test_history_tells_every_version_newest_first(schemas: Schemas) -> None:
+def test_history_shows_every_version_newest_first(schemas: Schemas) -> None:
     report = schemas.history("user_events")
     assert (report.urn, report.name) == (EVENTS, "user_events")
     assert [(each.schema_version, each.cloud_version) for each in report.versions] == [
@@ -58,7 +58,7 @@ def test_history_tells_every_version_newest_first(schemas: Schemas) -> None:
     assert all(each.affected_downstream == () for each in report.versions)
 
 
-def test_history_tells_whether_somebody_was_told_of_a_breaking_change(
+def test_history_shows_whether_a_breaking_change_was_notified(
     schemas: Schemas, store: Store
 ) -> None:
     assert [each.breaking_change_alert for each in schemas.history(EVENTS).versions] == [None] * 3
@@ -96,7 +96,7 @@ def test_before_it_was_seen_a_dataset_has_no_version(schemas: Schemas) -> None:
         schemas.history(EVENTS, as_of="soon")
 
 
-def test_the_timeline_is_told_oldest_first(schemas: Schemas) -> None:
+def test_the_timeline_is_listed_oldest_first(schemas: Schemas) -> None:
     report = schemas.timeline("user_events")
     facts = [
         (
@@ -134,7 +134,7 @@ def test_evolution_of_all_datasets_names_the_worst_first(schemas: Schemas) -> No
     assert report.summary.changes_by_kind == {"added": 2, "type_changed": 2}
 
 
-def test_a_period_without_changes_is_told_as_such(schemas: Schemas) -> None:
+def test_a_period_without_changes_is_reported_as_such(schemas: Schemas) -> None:
     (found,) = schemas.evolution(OTHER, since="2023-12-25", until="2023-12-31").datasets
     assert (found.total_versions, found.total_changes, found.timeline) == (0, 0, ())
     assert schemas.evolution(since="2023-12-25", until="2023-12-31").datasets == ()
@@ -239,7 +239,7 @@ def test_names_that_hold_an_at_sign_are_names(schemas: Schemas, store: Store) ->
         schemas.diff("lumos://kafka@eu/none", "orders@v2")
 
 
-def test_the_archive_tells_of_datasets_that_are_there(store: Store) -> None:
+def test_only_existing_datasets_are_in_the_archive(store: Store) -> None:
     record(store, EVENTS, FIRST, day("2023-06-01"))
     record(store, OTHER, "a INT32", day("2023-06-01"))
     with store.transaction() as transaction:

@@ -234,13 +234,13 @@ def test_a_store_that_cannot_be_written_can_still_be_read(
 
 
 @pytest.mark.parametrize(
-    ("free", "kind", "said"),
+    ("free", "kind", "message"),
     [(4096, StoreNotUsable, "No space left on the disk"), (10**9, StoreError, "disk I/O error")],
 )
-def test_a_full_disk_is_told_from_one_that_fails(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, kind: type[StoreError], said: str
+def test_a_full_disk_is_distinguished_from_a_failing_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, kind: type[StoreError], message: str
 ) -> None:
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=free))
-    with pytest.raises(kind, match=said), translate_errors(str(tmp_path / "lumos.db")):
+    with pytest.raises(kind, match=message), translate_errors(str(tmp_path / "lumos.db")):
         raise sqlite3.OperationalError("disk I/O error")

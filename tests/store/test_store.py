@@ -181,7 +181,7 @@ def test_a_file_is_found_by_some_of_its_extensions(store: Store) -> None:
     assert store.find("iota.snappy") == iota
 
 
-def test_two_files_with_one_name_are_told_apart_by_their_extensions(store: Store) -> None:
+def test_two_files_with_one_name_are_distinguished_by_their_extensions(store: Store) -> None:
     plain, packed = "lumos://file/raw/delta.csv", "lumos://file/raw/delta.csv.gz"
     with store.transaction() as transaction:
         transaction.save(dataset("delta", urn=plain))

@@ -82,7 +82,7 @@ def test_one_row_of_a_reader_twice_in_a_report_adds_up(store: Store) -> None:
     assert [each.reads for each in store.usage.of(ORDERS)] == [5]
 
 
-def test_a_sum_replaces_the_one_before_whoever_told_it(store: Store) -> None:
+def test_a_total_replaces_the_earlier_one_of_any_reporter(store: Store) -> None:
     take_in(store, reads(times=5, sum_key=7), reads(times=2), reads(times=1, sum_key=8))
     take_in(store, reads(times=9, sum_key=7), reporter="log:b")
     assert sorted((each.reads, each.reporter) for each in store.usage.of(ORDERS)) == [
@@ -131,13 +131,13 @@ def test_a_reporter_may_take_all_back(store: Store) -> None:
     assert store.usage.periods() == {SALES: ReadPeriod(MONDAY, MONDAY)}
 
 
-def test_usage_that_others_told_stays_until_there_are_reads(store: Store) -> None:
-    told = Usage(readers=(Reader(name="bi", reads=7),))
+def test_usage_that_others_reported_stays_until_there_are_reads(store: Store) -> None:
+    imported = Usage(readers=(Reader(name="bi", reads=7),))
     save(store, "orders")
     with store.transaction() as transaction:
-        transaction.save_aspect(ORDERS, "usage", told, writer="import", at=AT)
+        transaction.save_aspect(ORDERS, "usage", imported, writer="import", at=AT)
         transaction.usage.derive([ORDERS], at=AT)
-    assert store.get(ORDERS).usage == told
+    assert store.get(ORDERS).usage == imported
     take_in(store, reads())
     usage = store.get(ORDERS).usage
     assert usage is not None
@@ -183,11 +183,11 @@ def test_old_reads_are_let_go(store: Store) -> None:
     assert [each.urn for each in store.usage.since(MONDAY)] == [ORDERS]
 
 
-def test_a_later_read_is_told_where_others_told_the_times(store: Store) -> None:
+def test_a_later_read_is_reported_where_others_reported_the_times(store: Store) -> None:
     save(store, "orders")
-    told = Timestamps(created=AT, last_accessed=at(date(2023, 1, 1)))
+    imported = Timestamps(created=AT, last_accessed=at(date(2023, 1, 1)))
     with store.transaction() as transaction:
-        transaction.entries.put_extras(ORDERS, {"timestamps": to_json(told)})
+        transaction.entries.put_extras(ORDERS, {"timestamps": to_json(imported)})
     take_in(store, reads())
     entry = store.entries.get(ORDERS)
     assert entry is not None
@@ -206,7 +206,7 @@ def test_reads_of_what_became_a_dataset_later_are_not_overlooked(store: Store) -
     assert store.usage.sources() == {ORDERS: "file:/lake", SALES: "file:/lake"}
 
 
-def test_views_are_told_from_other_edges(store: Store) -> None:
+def test_views_are_distinguished_from_other_edges(store: Store) -> None:
     edges = [
         Edge(upstream=ORDERS, downstream=SALES, origin="x", at=AT, type="VIEW"),
         Edge(upstream=SALES, downstream=ORDERS, origin="x", at=AT),

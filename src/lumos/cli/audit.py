@@ -5,7 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lumos.cli.options import CommonOptions, argument, earlier_options, limit_option, with_options
+from lumos.cli.options import (
+    CommonOptions,
+    accept_old_options,
+    argument,
+    limit_option,
+    with_options,
+)
 from lumos.cli.screen import Table, stdout
 from lumos.cli.text import Names, print_line, print_problem
 from lumos.rendering.text import format_time, plural
@@ -66,7 +72,7 @@ def verify(
 
 @app.command(
     epilog="Example: lumos audit export audit.jsonl",
-    cls=earlier_options(first=("--output", "-o")),
+    cls=accept_old_options(first=("--output", "-o")),
 )
 @with_options
 def export(

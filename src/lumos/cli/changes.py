@@ -11,7 +11,7 @@ from lumos.cli.options import (
     CommonOptions,
     OptionalDatasets,
     ReadFrom,
-    earlier_options,
+    accept_old_options,
     limit_option,
     stop_printing,
     with_options,
@@ -47,7 +47,7 @@ app = typer.Typer()
     "lumos changes 'sales/*' --type SCHEMA_CHANGED --limit 20\n\n"
     "lumos changes --since 2024-01-01 --until 2024-01-31 --json\n\n"
     "lumos changes orders --platform atlas",
-    cls=earlier_options(first=("--dataset",)),
+    cls=accept_old_options(first=("--dataset",)),
 )
 @with_options
 def changes(

@@ -20,9 +20,9 @@ from lumos.cli.options import (
     OutputFile,
     SharedOptions,
     StorePath,
+    accept_old_options,
     argument,
     choose_format,
-    earlier_options,
     limit_option,
     print_json,
     with_options,
@@ -325,7 +325,7 @@ def savings(
     options.deliver(options.lumos.cost.savings, *(datasets or ()), feature=feature, tag=tag)
 
 
-@app.command(epilog="Example: lumos cost retire --limit 10", cls=earlier_options(top="--limit"))
+@app.command(epilog="Example: lumos cost retire --limit 10", cls=accept_old_options(top="--limit"))
 @with_options
 def retire(
     options: SavingsOptions,

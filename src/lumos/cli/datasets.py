@@ -14,8 +14,8 @@ from lumos.cli.options import (
     OnlyFormat,
     ReadFrom,
     StorePath,
+    accept_old_options,
     check_data_platform,
-    earlier_options,
     limit_option,
     print_json,
     with_options,
@@ -86,7 +86,7 @@ def _print_overview(report: "OverviewReport") -> None:
 @app.command(
     "list",
     epilog="Example: lumos list --format parquet --limit 20",
-    cls=earlier_options(platform="--data-platform"),
+    cls=accept_old_options(platform="--data-platform"),
 )
 def list_(
     contains: Annotated[

@@ -12,8 +12,8 @@ from lumos.cli.options import (
     STDOUT,
     CommonOptions,
     ReportFile,
+    accept_old_options,
     argument,
-    earlier_options,
     with_options,
     write,
 )
@@ -56,7 +56,7 @@ app = typer.Typer()
     "lumos diff datahub openmetadata\n\n"
     "lumos diff backup.json local --aspect schema --aspect cost\n\n"
     "lumos diff old.parquet new.parquet --spark differences",
-    cls=earlier_options(first=("--source",), last=("--target",)),
+    cls=accept_old_options(first=("--source",), last=("--target",)),
 )
 @with_options
 def diff(

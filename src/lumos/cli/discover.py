@@ -11,7 +11,7 @@ from lumos.cli.options import (
     ConfigFile,
     Force,
     Paths,
-    earlier_options,
+    accept_old_options,
     local_path,
     output_option,
     start_spark_ahead,
@@ -40,7 +40,7 @@ app = typer.Typer()
 
 @app.command(
     epilog="Example: lumos discover s3://my-lake/raw -o sources.yaml",
-    cls=earlier_options(write_config="--output"),
+    cls=accept_old_options(write_config="--output"),
 )
 def discover(
     paths: Paths = None,

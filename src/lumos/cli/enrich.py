@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from lumos.cli.annotations import print_changed
-from lumos.cli.options import CommonOptions, DryRun, argument, earlier_options, with_options
+from lumos.cli.options import CommonOptions, DryRun, accept_old_options, argument, with_options
 from lumos.errors import MisuseError
 
 app = typer.Typer()
@@ -14,7 +14,7 @@ app = typer.Typer()
 
 @app.command(
     epilog="Examples:\n\nlumos enrich enrich.yaml --dry-run\n\nlumos enrich --infer",
-    cls=earlier_options(first=("--file", "-f")),
+    cls=accept_old_options(first=("--file", "-f")),
 )
 @with_options
 def enrich(

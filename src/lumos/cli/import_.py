@@ -9,7 +9,7 @@ from lumos.cli.options import (
     DryRun,
     OptionalSnapshot,
     Platform,
-    earlier_options,
+    accept_old_options,
     with_options,
 )
 from lumos.cli.screen import Table, print_status, stdout, steps
@@ -41,7 +41,7 @@ app = typer.Typer()
     "lumos import backup.json --platform datahub-file:metadata.json\n\n"
     "lumos import backup.json --resume\n\n"
     "lumos import --rollback",
-    cls=earlier_options(first=("--input", "-i")),
+    cls=accept_old_options(first=("--input", "-i")),
 )
 @with_options
 def import_snapshot(

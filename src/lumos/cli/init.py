@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from lumos.cli.options import Force, JsonOptions, earlier_options, local_path, with_options
+from lumos.cli.options import Force, JsonOptions, accept_old_options, local_path, with_options
 from lumos.cli.text import print_line
 
 app = typer.Typer()
@@ -13,7 +13,7 @@ app = typer.Typer()
 
 @app.command(
     epilog="Example: lumos init && lumos config check",
-    cls=earlier_options(first=("--output", "-o")),
+    cls=accept_old_options(first=("--output", "-o")),
 )
 @with_options
 def init(

@@ -11,8 +11,8 @@ from lumos.cli.import_ import STORAGE_TEXT, print_import, print_rollback
 from lumos.cli.options import (
     CommonOptions,
     DryRun,
+    accept_old_options,
     argument,
-    earlier_options,
     local_path,
     output_option,
     with_options,
@@ -64,7 +64,7 @@ app = typer.Typer()
     "lumos migrate datahub-file:estate.json local --resume\n\n"
     "lumos migrate datahub openmetadata --rollback\n\n"
     "lumos migrate verify certificate.json",
-    cls=earlier_options(first=("--source",), last=("--target",), keep="--output"),
+    cls=accept_old_options(first=("--source",), last=("--target",), keep="--output"),
 )
 @with_options
 def migrate(

@@ -297,7 +297,7 @@ def with_options(function: "Callable[..., None]") -> "Callable[..., None]":
     return command
 
 
-class _CommandWithEarlierOptions(TyperCommand):
+class _CommandWithOldOptions(TyperCommand):
     """A command that also accepts earlier options, which help does not show.
 
     `first` and `last` are former options that are now the first or the last positional argument;
@@ -333,13 +333,13 @@ class _CommandWithEarlierOptions(TyperCommand):
         return [*first, *others, *last]
 
 
-def earlier_options(
+def accept_old_options(
     *, first: "Iterable[str]" = (), last: "Iterable[str]" = (), **renamed: str
 ) -> type[TyperCommand]:
     """The class of a command with renamed options: `keep="--output"` accepts --keep as --output."""
     names = {f"--{old.replace('_', '-')}": new for old, new in renamed.items()}
     attributes = {"first": frozenset(first), "last": frozenset(last), "renamed": names}
-    return type("_CommandWithEarlierOptions", (_CommandWithEarlierOptions,), attributes)
+    return type("_CommandWithOldOptions", (_CommandWithOldOptions,), attributes)
 
 
 def add_command(

@@ -12,8 +12,8 @@ from lumos.cli.options import (
     DryRun,
     OptionalDatasets,
     Owner,
+    accept_old_options,
     argument,
-    earlier_options,
     with_options,
 )
 from lumos.cli.screen import Table, stdout
@@ -79,7 +79,7 @@ def add(
     "list",
     epilog="Examples:\n\nlumos owner list\n\nlumos owner list 'sales/*'\n\n"
     "lumos owner list --unowned",
-    cls=earlier_options(first=("--dataset",)),
+    cls=accept_old_options(first=("--dataset",)),
 )
 @with_options
 def list_(

@@ -9,8 +9,8 @@ import typer
 
 from lumos.cli.options import (
     CommonOptions,
+    accept_old_options,
     argument,
-    earlier_options,
     output_option,
     with_options,
     write,
@@ -30,7 +30,7 @@ app = typer.Typer()
 @app.command(
     epilog="Examples:\n\nlumos reconcile hive\n\nlumos reconcile hive --fix-plan > repair.sql\n\n"
     "lumos reconcile glue -o reconcile.html",
-    cls=earlier_options(html="--output"),
+    cls=accept_old_options(html="--output"),
 )
 @with_options
 def reconcile(

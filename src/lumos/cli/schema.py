@@ -20,9 +20,9 @@ from lumos.cli.options import (
     ReportFile,
     Strict,
     TypeDialect,
+    accept_old_options,
     argument,
     check_strict,
-    earlier_options,
     exit_by_verdict,
     local_path,
     output_option,
@@ -180,7 +180,7 @@ def predict(
     epilog="Examples:\n\n"
     "lumos schema diff --base main && lumos schema impact\n\n"
     "lumos schema impact schema_diff.json -o impact.md --exit-code",
-    cls=earlier_options(first=("--changes",)),
+    cls=accept_old_options(first=("--changes",)),
 )
 @with_options
 def impact(
@@ -270,7 +270,7 @@ def evolution(
 
 @app.command(
     epilog="Example: lumos schema export schemas && git add schemas",
-    cls=earlier_options(first=("--output", "-o")),
+    cls=accept_old_options(first=("--output", "-o")),
 )
 @with_options
 def export(

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lumos.cli.options import CommonOptions, argument, earlier_options, local_path, with_options
+from lumos.cli.options import CommonOptions, accept_old_options, argument, local_path, with_options
 from lumos.cli.screen import stdout, steps
 from lumos.rendering.text import format_size, plural
 
@@ -17,7 +17,7 @@ app = typer.Typer()
 
 @app.command(
     epilog="Examples:\n\nlumos site public\n\nlumos site public --snapshot backup.jsonl.zst",
-    cls=earlier_options(first=("--output", "-o")),
+    cls=accept_old_options(first=("--output", "-o")),
 )
 @with_options
 def site(

@@ -16,11 +16,13 @@ class SwitchedGroup(TyperGroup):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         below = ctx.command_path.partition(" ")[2]
-        with self._hiding({name for name in _hidden_commands() if _is_in(name, below)}, below):
+        with self._hide_commands(
+            {name for name in _hidden_commands() if _is_in(name, below)}, below
+        ):
             super().format_help(ctx, formatter)
 
     @contextmanager
-    def _hiding(self, names: set[str], below: str) -> Iterator[None]:
+    def _hide_commands(self, names: set[str], below: str) -> Iterator[None]:
         # One process may run several commands with different configurations, as tests do.
         before = {name: each.hidden for name, each in self.commands.items()}
         for name in names:

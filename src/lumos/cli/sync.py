@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from lumos.cli.import_ import print_conflict
-from lumos.cli.options import CommonOptions, Platforms, argument, earlier_options, with_options
+from lumos.cli.options import CommonOptions, Platforms, accept_old_options, argument, with_options
 from lumos.cli.screen import print_status, stdout, steps
 from lumos.cli.text import Names, print_problem, print_remark
 from lumos.rendering.text import few, plural
@@ -27,7 +27,7 @@ app = typer.Typer()
     "lumos sync --all --platform datahub\n\n"
     "lumos sync --platform datahub\n\n"
     "lumos sync aws-data-lake shop --platform openmetadata --platform datahub-file:copy.json",
-    cls=earlier_options(output="--platform"),
+    cls=accept_old_options(output="--platform"),
 )
 @with_options
 def sync(

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from lumos.cli.options import ConfigOptions, Snapshot, earlier_options, with_options
+from lumos.cli.options import ConfigOptions, Snapshot, accept_old_options, with_options
 from lumos.cli.screen import print_status, stdout, steps
 from lumos.rendering.text import few, plural
 
@@ -23,7 +23,7 @@ app = typer.Typer()
 
 @app.command(
     epilog="Examples:\n\nlumos validate backup.json\n\nlumos validate backup.parquet --spark",
-    cls=earlier_options(first=("--input", "-i")),
+    cls=accept_old_options(first=("--input", "-i")),
 )
 @with_options
 def validate(

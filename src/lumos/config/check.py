@@ -83,7 +83,7 @@ def check(settings: Settings, environment: Mapping[str, str]) -> tuple[Note, ...
         *_costs(settings),
         *_platform(settings, environment),
         *_sources(settings),
-        *_watching(settings),
+        *_watch_notes(settings),
         *_notifications(settings),
         *_features(settings),
         *_former_keys(settings),
@@ -166,7 +166,7 @@ def _sources(settings: Settings) -> Iterator[Note]:
             yield _note(settings, "warning", key, text)
 
 
-def _watching(settings: Settings) -> Iterator[Note]:
+def _watch_notes(settings: Settings) -> Iterator[Note]:
     installed = plugins.names(plugins.SOURCES)
     for index, watched in enumerate(settings.change_detection.sources):
         key = f"change_detection.sources[{index}]"

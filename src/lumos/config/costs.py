@@ -100,11 +100,11 @@ class Override(Section, frozen=True, kw_only=True):
 
     @property
     def first_day(self) -> date | None:
-        return _day("since", self.since)
+        return _parse_day("since", self.since)
 
     @property
     def last_day(self) -> date | None:
-        return _day("until", self.until)
+        return _parse_day("until", self.until)
 
 
 class CostSettings(Section, frozen=True, kw_only=True):
@@ -141,7 +141,7 @@ def _check_types(names: Iterable[str]) -> None:
             raise UnknownName("cost type", name, COST_TYPES, listed="Cost types")
 
 
-def _day(key: str, text: str | None) -> date | None:
+def _parse_day(key: str, text: str | None) -> date | None:
     try:
         return None if text is None else date.fromisoformat(text)
     except ValueError:

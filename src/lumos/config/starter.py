@@ -238,7 +238,7 @@ def check_overwrite(file: Path, *, force: bool) -> None:
 
 
 def _text(sections: Sequence[SourceSettings], datasets: Iterable[str]) -> str:
-    plain = [_plain(section) for section in sections]
+    plain = [_public_keys(section) for section in sections]
     body = yaml.safe_dump({"sources": plain}, sort_keys=False, allow_unicode=True, width=100)
     lines = [
         "# Where Lumos looks for datasets. Use it with: lumos ingest --config FILE",
@@ -274,7 +274,7 @@ def _is_address(value: object) -> bool:
     return isinstance(value, ConnectionString)
 
 
-def _plain(section: SourceSettings) -> dict[str, Any]:
+def _public_keys(section: SourceSettings) -> dict[str, Any]:
     """The keys that were set, without secrets; lists of one bucket or path as a single value."""
     plain: dict[str, Any] = {"type": section.type}
     defaults = zip(section.__struct_fields__[-len(section.__struct_defaults__) :],

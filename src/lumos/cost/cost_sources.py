@@ -201,7 +201,7 @@ class CostSources:
             raise MisuseError("No cost given. Write it as: lumos cost set orders storage=120")
         if currency is not None and currency.upper() != self._currency:
             raise CurrencyMix({currency.upper(), self._currency}, "The amount and prices are in")
-        first, last = _day(since) or EPOCH, _day(until)
+        first, last = _parse_day(since) or EPOCH, _parse_day(until)
         if last is not None and last < first:
             raise MisuseError(f"--until {last} is before --since {first}.")
         store = self._store()
@@ -393,7 +393,7 @@ def _cost_type(name: str) -> CostType:
     raise UnknownName("cost type", name, COST_TYPES, listed="Cost types")
 
 
-def _day(text: str | None) -> date | None:
+def _parse_day(text: str | None) -> date | None:
     try:
         return None if text is None else date.fromisoformat(text)
     except ValueError:

@@ -152,7 +152,7 @@ class CostHistory:
         end = until.last if until.kind == "recent" else until.first - timedelta(days=1)
         recorded = [each for each in recorded if each.last <= end]
         months = [each for each in recorded if _period(each).kind == "month"]
-        return tuple(self._point(each) for each in months or recorded)
+        return tuple(self._trend_point(each) for each in months or recorded)
 
     def trends(self, period: Period, cost: int) -> CostTrends:
         """The monthly cost of a period compared with the month and the quarter before it."""
@@ -193,7 +193,7 @@ class CostHistory:
     def _metering_start_in(self, period: Period) -> date | None:
         return metering_start_in(self._metered_since, period)
 
-    def _point(self, period: RecordedPeriod) -> TrendPoint:
+    def _trend_point(self, period: RecordedPeriod) -> TrendPoint:
         by_type = self._costs[period.name]
         cost = sum(by_type.values())
         return TrendPoint(

@@ -197,8 +197,8 @@ def top_report(
     what_if: dict[str, Any] = {}
     others_before: dict[str, Decimal] = {}
     if before is not None:
-        rows = [_with_before(row, before) for row in rows]
-        only = only and _with_before(only, before)
+        rows = [_with_previous_costs(row, before) for row in rows]
+        only = only and _with_previous_costs(only, before)
         others_before = {
             "before": amount_of(int(before.retained.sum()))
             - sum((row.before or Decimal(0) for row in rows), Decimal(0)),
@@ -233,7 +233,7 @@ def _what_if_fields(
     }
 
 
-def _with_before(row: CostRow, before: CostLedger) -> CostRow:
+def _with_previous_costs(row: CostRow, before: CostLedger) -> CostRow:
     """A row with its costs without the assumptions of a what-if report."""
     node = before.node_by_urn.get(row.urn)
     previous, own = (0, 0) if node is None else (int(before.retained[node]), int(before.own[node]))

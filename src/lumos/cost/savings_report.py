@@ -242,7 +242,7 @@ def retire_report(
     plan = plan_retirement(ledger.graph, top, ledger.avoidable, excluded=in_use)
     saved = [int(ledger.saved_by(group.obsolete).sum()) for group in plan.groups]
     sums = [sum(saved[: index + 1]) for index in range(len(saved))]
-    unneeded = _unneeded(ledger, plan)
+    unneeded = _unneeded_nodes(ledger, plan)
     what_if = None
     if before is not None:
         plan_before = plan_retirement(
@@ -290,7 +290,7 @@ def _step(ledger: CostLedger, group: RetirementGroup, monthly: int, total: int) 
     )
 
 
-def _unneeded(ledger: CostLedger, plan: RetirementPlan) -> tuple[RemovedNode, ...]:
+def _unneeded_nodes(ledger: CostLedger, plan: RetirementPlan) -> tuple[RemovedNode, ...]:
     amounts = ledger.saved_by(plan.unneeded).sum(axis=0)
     costly = amounts != 0
     return removed_nodes(ledger, plan.unneeded[costly], amounts[costly])

@@ -202,7 +202,7 @@ class Datasets:
         from lumos.schemas.changes import last_split
 
         split = last_split(self._store(), known.urn) if known.state == "split" else None
-        return ShowReport.of(self._visible(dataset), state=known.state, split=split)
+        return ShowReport.of(self._drop_disabled_aspects(dataset), state=known.state, split=split)
 
     def _assumed_reports(self, urns: Collection[str]) -> dict[str, ShowReport]:
         """Reports of datasets and consumers that only lineage mentions, such as SQL models."""
@@ -215,10 +215,12 @@ class Datasets:
         for urn in edges.keys() | consumers.keys():
             dataset = _from_lineage(urn, edges.get(urn), owners.get(urn, ()), consumers.get(urn))
             kind = consumer_kind(consumers[urn]) if urn in consumers else None
-            reports[urn] = ShowReport.of(self._visible(dataset), state="assumed", kind=kind)
+            reports[urn] = ShowReport.of(
+                self._drop_disabled_aspects(dataset), state="assumed", kind=kind
+            )
         return reports
 
-    def _visible(self, dataset: Dataset) -> Dataset:
+    def _drop_disabled_aspects(self, dataset: Dataset) -> Dataset:
         hidden = dict.fromkeys(self._hidden_aspects)
         return msgspec.structs.replace(dataset, **hidden) if hidden else dataset
 

@@ -65,7 +65,7 @@ class DatasetSuccession:
     ) -> tuple[ChangeEvent, ...]:
         """Rename the predecessor of a dataset; if it is then recorded, merge the others into it."""
         renamed: tuple[ChangeEvent, ...] = ()
-        old = self._known(transaction, found.renamed_from)
+        old = self._known_at(transaction, found.renamed_from)
         if old is not None and transaction.known(str(urn)) is None:
             transaction.rename(old, to=str(urn), name=name, at=self._at)
             renamed = (self._save_event(transaction, EventType.RENAMED, urn, old, old, found),)
@@ -77,7 +77,7 @@ class DatasetSuccession:
         """Merge the datasets that are now part of a dataset, if the dataset is recorded."""
         events = []
         for path in filter(None, (found.renamed_from, *found.merged_from)):
-            old, current = self._known(transaction, path), transaction.known(str(urn))
+            old, current = self._known_at(transaction, path), transaction.known(str(urn))
             if old is not None and current is not None and old.state == "live":
                 transaction.merge_into(old, into=str(urn), at=self._at)
                 event = self._save_event(transaction, EventType.MERGED, urn, old, current, found)
@@ -91,7 +91,7 @@ class DatasetSuccession:
 
         A part may be found later than the others, such as a file that could not be read before.
         """
-        old = self._known(transaction, found.split_from)
+        old = self._known_at(transaction, found.split_from)
         if old is None or old.state == "missing" or (old.state == "split" and known is not None):
             return None
         return old
@@ -135,7 +135,7 @@ class DatasetSuccession:
 
         Nothing is recorded if the split is already known.
         """
-        old = self._known(transaction, path)
+        old = self._known_at(transaction, path)
         urns = sorted(map(str, parts))
         if old is None or old.state != "live" or urns == [old.urn]:
             return None
@@ -176,7 +176,7 @@ class DatasetSuccession:
         transaction.costs.divide_overrides(old.urn, sizes)
         return event
 
-    def _known(self, transaction: Transaction, path: str | None) -> KnownDataset | None:
+    def _known_at(self, transaction: Transaction, path: str | None) -> KnownDataset | None:
         return None if path is None else transaction.known(str(self._urn_of(path)))
 
     def _save_event(

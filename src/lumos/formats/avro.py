@@ -27,14 +27,14 @@ class Avro(BinaryFormat):
     title: ClassVar[str] = "Avro"
     suffixes: ClassVar[tuple[str, ...]] = (".avro",)
 
-    def claims_head(self, head: bytes) -> bool:
+    def matches_head(self, head: bytes) -> bool:
         return head.startswith(MAGIC)
 
-    def claims(self, file: RangedBytes) -> bool:
-        return self.claims_head(file.head(_READ_LENGTHS[0]))
+    def has_magic(self, file: RangedBytes) -> bool:
+        return self.matches_head(file.head(_READ_LENGTHS[0]))
 
     def read(self, file: RangedBytes, *, column_stats: bool = False) -> FileFacts:  # noqa: ARG002 - Avro has none
-        if not self.claims(file):
+        if not self.has_magic(file):
             raise UnreadableFile("not_avro", "The file does not begin with Avro's magic bytes.")
         try:
             data, metadata, start = _read_header(file)

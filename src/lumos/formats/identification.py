@@ -218,12 +218,12 @@ def _read(name: str, file: RangedBytes, *, column_stats: bool) -> IdentifiedFile
             return None
         raise UnreadableFile("empty_file", "The file has no bytes.")
     ranges = CachedRanges(file)
-    if isinstance(named, BinaryFormat) and named.claims(ranges):
+    if isinstance(named, BinaryFormat) and named.has_magic(ranges):
         facts = named.read(ranges, column_stats=column_stats)
         return named, _with_remarks(facts, hints, named, None)
     head = ranges.head(_MAGIC_BYTES if hints.is_not_data else _HEAD_BYTES)
     by_magic = _format_by_magic(head)
-    if by_magic is not None and by_magic.claims(ranges):
+    if by_magic is not None and by_magic.has_magic(ranges):
         facts = by_magic.read(ranges, column_stats=column_stats)
         return by_magic, _with_remarks(facts, hints, by_magic, None)
     if hints.is_not_data:
@@ -239,7 +239,7 @@ def _read(name: str, file: RangedBytes, *, column_stats: bool) -> IdentifiedFile
 
 
 def _format_by_magic(head: bytes) -> BinaryFormat | None:
-    return next((format for format in BINARY if format.claims_head(head)), None)
+    return next((format for format in BINARY if format.matches_head(head)), None)
 
 
 def _read_text(

@@ -113,11 +113,11 @@ class BinaryFormat(Format):
     declares_schema: ClassVar[bool] = True
 
     @abstractmethod
-    def claims_head(self, head: bytes) -> bool:
+    def matches_head(self, head: bytes) -> bool:
         """Whether a file with this beginning may be of this format."""
 
     @abstractmethod
-    def claims(self, file: RangedBytes) -> bool:
+    def has_magic(self, file: RangedBytes) -> bool:
         """Whether the file has the magic bytes of this format; reads no more than `read` does."""
 
     @abstractmethod

@@ -471,14 +471,14 @@ class Orc(BinaryFormat):
     title: ClassVar[str] = "ORC"
     suffixes: ClassVar[tuple[str, ...]] = (".orc",)
 
-    def claims_head(self, head: bytes) -> bool:
+    def matches_head(self, head: bytes) -> bool:
         return head.startswith(_MAGIC)
 
-    def claims(self, file: RangedBytes) -> bool:
+    def has_magic(self, file: RangedBytes) -> bool:
         return file.tail(_FIRST_READ_BYTES)[-4:-1] == _MAGIC
 
     def read(self, file: RangedBytes, *, column_stats: bool = False) -> FileFacts:
-        if not self.claims(file):
+        if not self.has_magic(file):
             raise UnreadableFile(
                 "not_orc",
                 "The file does not end with ORC's magic bytes: it is truncated, or not ORC.",

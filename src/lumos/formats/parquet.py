@@ -400,10 +400,10 @@ class Parquet(BinaryFormat):
         self._cache: dict[bytes, tuple[_SchemaPrefix, ...]] = {}
         self._count = 0
 
-    def claims_head(self, head: bytes) -> bool:
+    def matches_head(self, head: bytes) -> bool:
         return head.startswith((_MAGIC, _ENCRYPTED))
 
-    def claims(self, file: RangedBytes) -> bool:
+    def has_magic(self, file: RangedBytes) -> bool:
         return file.tail(_FIRST_READ_BYTES).endswith((_MAGIC, _ENCRYPTED))
 
     def read(self, file: RangedBytes, *, column_stats: bool = False) -> FileFacts:

@@ -54,7 +54,9 @@ class BlastRadiusAnalysis:
         if not live_datasets:
             return None
         affected = [
-            each for each in _affected(context, event, self._analyse) if each.urn in live_datasets
+            each
+            for each in _affected_datasets(context, event, self._analyse)
+            if each.urn in live_datasets
         ]
         breaking = sum(each.verdict is Verdict.BREAKING for each in affected)
         return BlastRadius(
@@ -64,7 +66,7 @@ class BlastRadiusAnalysis:
         )
 
 
-def _affected(
+def _affected_datasets(
     context: "_ContextBeforeChange", event: ChangeEvent, analyze_sql: SqlAnalyzer
 ) -> Iterator[Affected]:
     if any(map(may_break, event.findings)):

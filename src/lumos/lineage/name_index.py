@@ -153,7 +153,7 @@ class NameIndex:
             # With the dialect of an earlier run, the file created a table of another platform.
             same_name = self._by_name.get(path[-1].lower(), [])
             same_name[:] = (
-                each for each in same_name if not each.is_model or _lower(each.path) != path
+                each for each in same_name if not each.is_model or _lower_parts(each.path) != path
             )
             self._add_candidate(urn, _ONLY_IN_LINEAGE)
         self._cache.clear()
@@ -163,7 +163,7 @@ class NameIndex:
 
         Empty if one of the tables is not created by a query file.
         """
-        paths = {urn: _lower(tuple(filter(None, Urn.parse(urn).path))) for urn in urns}
+        paths = {urn: _lower_parts(tuple(filter(None, Urn.parse(urn).path))) for urn in urns}
         if not all(path in self._model_files for path in paths.values()):
             return {}
         names_by_file: dict[str, str] = {}
@@ -377,7 +377,7 @@ class NameIndex:
     def _candidate(self, urn: str, certainty: int) -> _Candidate:
         parsed = Urn.parse(urn)
         path = tuple(segment for segment in parsed.path if segment)
-        is_model = certainty == _ONLY_IN_LINEAGE and _lower(path) in self._model_files
+        is_model = certainty == _ONLY_IN_LINEAGE and _lower_parts(path) in self._model_files
         return _Candidate(
             urn, parsed.platform, parsed.instance, parsed.environment, path, certainty,
             is_model=is_model,
@@ -445,7 +445,7 @@ def _rank(candidate: _Candidate, folded: tuple[str, ...]) -> tuple[int, int] | N
     """
     path = _fold(candidate.path, candidate.platform)
     if candidate.is_model:
-        is_end = _lower(path[-len(folded) :]) == _lower(folded)
+        is_end = _lower_parts(path[-len(folded) :]) == _lower_parts(folded)
         return (len(folded), int(path[-len(folded) :] == folded)) if is_end else None
     if _is_lake(candidate.platform) and path[-1].lower() != folded[-1].lower():
         path = (*path[:-1], strip_extensions(path[-1]))
@@ -471,7 +471,7 @@ def _rank(candidate: _Candidate, folded: tuple[str, ...]) -> tuple[int, int] | N
     return matched, int(is_same_case)
 
 
-def _lower(parts: tuple[str, ...]) -> tuple[str, ...]:
+def _lower_parts(parts: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(part.lower() for part in parts)
 
 

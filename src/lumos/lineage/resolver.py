@@ -133,7 +133,7 @@ class ColumnLookup:
         return frozenset(parts for urn in changed for parts in self._not_found.get(urn, ()))
 
     def __call__(self, parts: Parts) -> Mapping[str, str] | None:
-        columns = self._declared.get(parts) or self._stored(parts)
+        columns = self._declared.get(parts) or self._stored_columns(parts)
         if columns is not None:
             return columns
         resolution = self._find(parts)
@@ -148,7 +148,7 @@ class ColumnLookup:
         table = TableName(parts=parts, platform=self._platform)
         return self._names.find(table, dialect=self._dialect)
 
-    def _stored(self, parts: Parts) -> Mapping[str, str] | None:
+    def _stored_columns(self, parts: Parts) -> Mapping[str, str] | None:
         """The columns of a table in the store, if known."""
         resolution = self._find(parts)
         if resolution.method in (ResolutionMethod.ASSUMED, ResolutionMethod.AMBIGUOUS):
@@ -322,7 +322,7 @@ class ReferenceResolver:
             created_by=self._by,
             job=reported.job,
             columns=tuple(self._mapping(each, upstream, downstream) for each in reported.columns),
-            uses=tuple(self._use(each, upstream, downstream) for each in reported.uses),
+            uses=tuple(self._resolve_use(each, upstream, downstream) for each in reported.uses),
         )
 
     def _mapping(self, mapping: ColumnMapping, upstream: str, downstream: str) -> ColumnMapping:
@@ -334,7 +334,7 @@ class ReferenceResolver:
             return mapping
         return msgspec.structs.replace(mapping, upstream=ends[0], downstream=ends[1])
 
-    def _use(self, use: ColumnUse, upstream: str, downstream: str) -> ColumnUse:
+    def _resolve_use(self, use: ColumnUse, upstream: str, downstream: str) -> ColumnUse:
         downstream_column = use.downstream
         if downstream_column is not None:
             downstream_column = self._schemas.in_schema_case(downstream, downstream_column)

@@ -53,7 +53,7 @@ def lineage_path(column: str) -> str:
 
 def lineage_column(path: str) -> str:
     """The name of the column of a path in lineage."""
-    return _bare(lineage_steps(path)[0])
+    return _unquote(lineage_steps(path)[0])
 
 
 def is_lineage_column(path: str) -> bool:
@@ -105,8 +105,8 @@ def _is_unclear(step: str) -> bool:
 
 def field_name(step: str) -> str:
     """The name in a step, folded, without its dot and backticks."""
-    return _bare(step.removeprefix(".")).casefold()
+    return _unquote(step.removeprefix(".")).casefold()
 
 
-def _bare(name: str) -> str:
+def _unquote(name: str) -> str:
     return name[1:-1].replace("``", "`") if len(name) > 1 and name[0] == name[-1] == "`" else name

@@ -108,7 +108,7 @@ def _parse(text: str) -> Period:
             raise MisuseError(f"There is no month '{text}'. {_FORMS}")
         return month_of(date(year, month, 1))
     start, dots, end = text.partition("..")
-    first, last = _day(start, text), _day(end if dots else start, text)
+    first, last = _parse_day(start, text), _parse_day(end if dots else start, text)
     if last < first:
         raise MisuseError(f"The period '{text}' ends before it begins. Write {last}..{first}")
     if not dots:
@@ -119,7 +119,7 @@ def _parse(text: str) -> Period:
     return Period(name=f"{first}..{last}", kind="custom", first=first, last=last)
 
 
-def _day(text: str, whole: str) -> date:
+def _parse_day(text: str, whole: str) -> date:
     try:
         return date.fromisoformat(text.strip())
     except ValueError:

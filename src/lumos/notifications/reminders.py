@@ -314,7 +314,7 @@ class Reminders:
             missing = () if is_exempt else self._missing(dataset, own)
             wanted: dict[AnnotationKey, str] = {}
             if missing:
-                since = _since(own) or now.date()
+                since = _undocumented_since(own) or now.date()
                 undocumented.append(UndocumentedDataset(dataset, missing, since))
                 wanted[_SINCE] = since.isoformat()
                 if days and now.date() - since >= timedelta(days=days):
@@ -532,7 +532,7 @@ def _labels(names: Iterable[str]) -> str:
     return ", ".join(name.replace("_", " ") for name in names)
 
 
-def _since(own: AnnotationMap) -> date | None:
+def _undocumented_since(own: AnnotationMap) -> date | None:
     value = own[_SINCE].value if _SINCE in own else None
     return date.fromisoformat(value) if value else None
 

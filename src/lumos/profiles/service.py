@@ -83,7 +83,7 @@ class Profiles:
                 share = (
                     None
                     if selected is None
-                    else _share(located, all_files, files, profiled, sample)
+                    else _share_read(located, all_files, files, profiled, sample)
                 )
         at = datetime.now(UTC)
         profile = build_profile(profiled, leaves, at=at, sampled=share)
@@ -230,7 +230,7 @@ def _select_files(
     return None if sample is None or sample >= 1 else sample_files(files, sample)
 
 
-def _share(
+def _share_read(
     located: LocatedFiles,
     all_files: SourceFiles,
     files: SourceFiles,

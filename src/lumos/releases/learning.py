@@ -66,7 +66,7 @@ def learn_schedule(
         return None
     offset = 1 if _median(_lags(single, period, 1)) >= timedelta() else 0
     lags = sorted(_lags(single, period, offset))
-    lag = _rounded(lags[min(len(lags) - 1, ceil(_COVERED * len(lags)) - 1)])
+    lag = _round_up(lags[min(len(lags) - 1, ceil(_COVERED * len(lags)) - 1)])
     on_time = sum(timedelta() <= each <= lag for each in lags)
     return LearntSchedule(
         schedule=Schedule(
@@ -119,12 +119,12 @@ def _arrived_alone(seen: list[_Arrival], period: timedelta) -> list[_Arrival]:
 def _lags(arrivals: list[_Arrival], period: Period, offset: int) -> list[timedelta]:
     """How long after their due times partitions arrived."""
     return [
-        each.at.astimezone(UTC) - _later(each.start, period, offset).astimezone(UTC)
+        each.at.astimezone(UTC) - _add_periods(each.start, period, offset).astimezone(UTC)
         for each in arrivals
     ]
 
 
-def _later(start: datetime, period: Period, count: int) -> datetime:
+def _add_periods(start: datetime, period: Period, count: int) -> datetime:
     """Add `count` periods to a time in local (wall-clock) time."""
     if period != "month":
         return start + count * _LENGTHS[period][0]
@@ -145,7 +145,7 @@ def _cron(period: Period, start: datetime) -> str:
             return f"{time} {start.day} * *"
 
 
-def _rounded(lag: timedelta) -> timedelta:
+def _round_up(lag: timedelta) -> timedelta:
     minutes = max(0.0, lag.total_seconds() / 60)
     return timedelta(minutes=ceil(minutes / _STEP_OF_LAG) * _STEP_OF_LAG)
 

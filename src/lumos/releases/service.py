@@ -109,7 +109,7 @@ class Releases:
         if not name or len(name) > _MAX_NAME_LENGTH:
             raise MisuseError("Give the release a name of at most 200 characters, such as 2026.11.")
         store, now = self._store(), self._clock()
-        moment = now if at is None else _moment(at, now)
+        moment = now if at is None else _to_utc(at, now)
         earlier = store.releases.get(name)
         release = earlier or Release(
             name=name, at=moment, created_at=now, created_by=current_user()
@@ -203,7 +203,7 @@ class Releases:
             known, dataset = entries[urn]
             reason = problem or _missing(refresh, _arrivals(scanned, urn), dataset)
             if reason is None:
-                after.append(self._refreshed(tried, known, dataset, release))
+                after.append(self._complete_refresh(tried, known, dataset, release))
             elif refresh.give_up is not None and now >= refresh.give_up:
                 after.append(msgspec.structs.replace(tried, state="given up", reason=reason))
             else:
@@ -227,7 +227,7 @@ class Releases:
         failed = [each.reason for each in report.problems if each.code == SOURCE_FAILED]
         return f"the source could not be scanned: {failed[0]}" if failed else None
 
-    def _refreshed(
+    def _complete_refresh(
         self, refresh: ReleaseRefresh, known: KnownDataset, dataset: Dataset, release: Release
     ) -> ReleaseRefresh:
         """A refresh whose data was scanned, with what changed since the release."""
@@ -279,8 +279,8 @@ class Releases:
             raise MisuseError(
                 f"{known.name} has no schedule. Set one with: {_set_command(known.name)}"
             )
-        start = _moment(first, now)
-        end = now if last is None else _moment(last, now, end=True)
+        start = _to_utc(first, now)
+        end = now if last is None else _to_utc(last, now, end=True)
         if start > end:
             raise MisuseError("The range is empty: --from is later than --to.")
         self._scan([known.source])
@@ -448,7 +448,7 @@ def _live_entries(store: Store, urns: Iterable[str]) -> Iterator[tuple[KnownData
                 yield stored.known, stored.dataset
 
 
-def _moment(value: str | datetime, now: datetime, *, end: bool = False) -> datetime:
+def _to_utc(value: str | datetime, now: datetime, *, end: bool = False) -> datetime:
     """A time that a user gives; times without a zone are in UTC."""
     if isinstance(value, str):
         return parse_time(value, now=now, end=end)

@@ -17,7 +17,7 @@ from lumos.schemas.changes import schema_versions_of
 from lumos.schemas.files import SCHEMA_SUFFIX, DatasetSchema, has_schema_files, read_file
 from lumos.snapshots.format.comparison import is_part
 from lumos.snapshots.format.document import DATASETS
-from lumos.snapshots.format.encodings import ENDINGS
+from lumos.snapshots.format.encodings import EXTENSIONS
 from lumos.snapshots.format.errors import SnapshotError
 from lumos.snapshots.format.reader import EntryRecord, OpenSnapshot, open_snapshot
 from lumos.store import Store
@@ -49,7 +49,7 @@ def find_snapshot(path: Path) -> SnapshotFile | None:
 def is_likely_snapshot(path: Path) -> bool:
     """Whether a file looks like a snapshot; data files may have similar names."""
     name = path.name.lower()
-    if not name.endswith(ENDINGS) or not path.exists():
+    if not name.endswith(EXTENSIONS) or not path.exists():
         return False
     if name.endswith(_COMPRESSED_SUFFIX) or path.is_dir():
         return True

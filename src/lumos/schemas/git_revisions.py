@@ -88,7 +88,7 @@ class GitRepository:
     @property
     def root(self) -> Path:
         """The top folder of the repository."""
-        return Path(self._top())
+        return Path(self._top_folder())
 
     def is_ignored(self, file: Path) -> bool:
         """Whether git ignores an existing file."""
@@ -148,7 +148,7 @@ class GitRepository:
 
     def path_of(self, file: Path) -> str | None:
         """The path of a file in the repository; None if it is elsewhere."""
-        path = os.path.relpath(os.path.realpath(file), self._top())
+        path = os.path.relpath(os.path.realpath(file), self._top_folder())
         return None if path.split(os.sep)[0] == os.pardir else PurePath(path).as_posix()
 
     def git(self, *arguments: str, stdin: bytes = b"", check: bool = True) -> str:
@@ -177,14 +177,14 @@ class GitRepository:
             for name, data in self.read(unchanged)
         }
         at_base = self._read_schemas(
-            _without(before, unchanged), unchanged_urns, location=f"{base}:{folder}"
+            _drop_files(before, unchanged), unchanged_urns, location=f"{base}:{folder}"
         )
         location = f"{head}:{folder}"
         at_head = {
             name: read_schema(
                 f"{location}/{name}", data, default_name=name_of_file(PurePosixPath(name))
             )
-            for name, data in self.read(_without(after, unchanged))
+            for name, data in self.read(_drop_files(after, unchanged))
         }
         datasets = index_by_urn(
             ((f"{location}/{name}", each) for name, each in at_head.items()),
@@ -199,7 +199,7 @@ class GitRepository:
         self, old: str, new: str, folder: str | None
     ) -> tuple[str, dict[str, str] | None, dict[str, str] | None]:
         """The name of the folder, and its schema files at both commits; None if it is missing."""
-        at_root = os.path.join(self._top(), DEFAULT_FOLDER)
+        at_root = os.path.join(self._top_folder(), DEFAULT_FOLDER)
         for name in (folder,) if folder is not None else (DEFAULT_FOLDER, at_root):
             before, after = self._schema_files(old, name), self._schema_files(new, name)
             if before is not None or after is not None:
@@ -247,12 +247,12 @@ class GitRepository:
         """The path in the repository of a folder, which may be relative to the current folder."""
         absolute = os.path.abspath(os.path.join(self._folder, folder))
         for candidate in (absolute, os.path.realpath(absolute)):
-            path = os.path.relpath(candidate, self._top())
+            path = os.path.relpath(candidate, self._top_folder())
             if path.split(os.sep)[0] != os.pardir:
                 return PurePath(path).as_posix()
         raise MisuseError(f"The folder {folder} is outside of the git repository.")
 
-    def _top(self) -> str:
+    def _top_folder(self) -> str:
         top = self._git("rev-parse", "--show-toplevel")
         return os.path.realpath(os.fsdecode(top).removesuffix("\n"))
 
@@ -325,7 +325,7 @@ def root_of(folder: Path) -> Path | None:
     return next((each for each in (start, *start.parents) if (each / ".git").exists()), None)
 
 
-def _without(files: Mapping[str, str], excluded: Mapping[str, str]) -> dict[str, str]:
+def _drop_files(files: Mapping[str, str], excluded: Mapping[str, str]) -> dict[str, str]:
     return {name: id for name, id in files.items() if name not in excluded}
 
 

@@ -69,7 +69,8 @@ def drift_summary(file_count: int, differences: Iterable[str], *, are_older: boo
             extra.append(file_side[0])
         elif file_side is not None and dataset_side is not None:
             retyped.append(
-                f"{file_side[0]} as {_short(file_side[1])} instead of {_short(dataset_side[1])}"
+                f"{file_side[0]} as {_cut_type(file_side[1])} "
+                f"instead of {_cut_type(dataset_side[1])}"
             )
     is_one_file = file_count == 1
     have, adverb = ("has" if is_one_file else "have"), (" still" if are_older else " also")
@@ -116,7 +117,9 @@ def sentence_of(change: AnySchemaChange) -> str:
         case FieldRemoved():
             return f"Removed {path} field"
         case TypeChanged(before=before, after=after):
-            return f"Changed type of {path} from {_short(before.text)} to {_short(after.text)}"
+            return (
+                f"Changed type of {path} from {_cut_type(before.text)} to {_cut_type(after.text)}"
+            )
         case NullabilityChanged(after=nullable):
             return f"Made {path} {'nullable' if nullable else 'required'}"
         case KeyChanged(after=is_key):
@@ -146,7 +149,7 @@ def clause_of(finding: Finding) -> str:
             renamed = next((each for each in finding.notes if each.startswith(RENAME_NOTE)), None)
             return f"{path} was removed" + (f", {renamed}" if renamed else "")
         case TypeChanged(after=after):
-            return f"{path} became {_short(after.text)}"
+            return f"{path} became {_cut_type(after.text)}"
         case NullabilityChanged(after=nullable):
             return f"{path} became {'nullable' if nullable else 'required'}"
         case KeyChanged(after=is_key):
@@ -256,12 +259,12 @@ def _noun_forms(change: AnySchemaChange) -> tuple[str, str]:
 
 def _subject(change: AnySchemaChange) -> str:
     if isinstance(change, TypeChanged):
-        before, after = (_short(type.text) for type in (change.before, change.after))
+        before, after = (_cut_type(type.text) for type in (change.before, change.after))
         return f"{change.path} {before} -> {after}"
     return change.path or "columns"
 
 
-def _short(type: str) -> str:
+def _cut_type(type: str) -> str:
     return cut(type, _MAX_TYPE_LENGTH)
 
 

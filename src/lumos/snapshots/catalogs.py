@@ -17,7 +17,7 @@ from lumos.errors import MisuseError, UnknownName
 from lumos.model.catalog import CatalogEntry, Job
 from lumos.model.json_codec import from_json
 from lumos.snapshots.format.document import JOBS, EntryKind
-from lumos.snapshots.format.encodings import ENDINGS
+from lumos.snapshots.format.encodings import EXTENSIONS
 from lumos.snapshots.store_entries import entry_of
 from lumos.store import NoStore, Store
 
@@ -193,7 +193,7 @@ class SnapshotCatalogs:
         path = Path(text)
         if path.exists():
             return path
-        if path.name.lower().endswith(ENDINGS):
+        if path.name.lower().endswith(EXTENSIONS):
             raise SnapshotNotFound(path)
         raise UnknownName("snapshot or platform", text, self._names(), listed="Platforms")
 

@@ -28,7 +28,7 @@ from lumos.snapshots.format.document import (
     SnapshotHeader,
     SnapshotSelection,
 )
-from lumos.snapshots.format.encodings import ENDINGS
+from lumos.snapshots.format.encodings import EXTENSIONS
 from lumos.snapshots.format.reader import open_snapshot
 from lumos.snapshots.format.references import references_of
 from lumos.snapshots.format.writer import write_snapshot
@@ -86,7 +86,7 @@ def is_folder_for_snapshots(output: str | Path) -> bool:
     path = Path(output)
     if str(output).endswith("/") or path.name in ("", ".", ".."):
         return True
-    return not path.name.lower().endswith(ENDINGS) and (path.is_dir() or not path.suffix)
+    return not path.name.lower().endswith(EXTENSIONS) and (path.is_dir() or not path.suffix)
 
 
 def _check_output(output: Path, catalog: SnapshotCatalog, options: ExportOptions) -> None:

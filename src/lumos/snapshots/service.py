@@ -14,7 +14,7 @@ from lumos.progress import Progress, no_progress
 from lumos.snapshots.catalogs import LocalCatalog, PlatformCatalog, SnapshotCatalogs
 from lumos.snapshots.export import OPTIONAL, ExportOptions, export, file_in, is_folder_for_snapshots
 from lumos.snapshots.format.document import SnapshotSelection
-from lumos.snapshots.format.encodings import ENDINGS
+from lumos.snapshots.format.encodings import EXTENSIONS
 from lumos.snapshots.reports import (
     ImportReport,
     RollbackReport,
@@ -97,8 +97,8 @@ class Snapshots:
             since=None if since is None else Path(since),
         )
         file = Path(output)
-        if ending is not None and ending not in ENDINGS:
-            raise UnknownName("ending", ending, ENDINGS)
+        if ending is not None and ending not in EXTENSIONS:
+            raise UnknownName("ending", ending, EXTENSIONS)
         if is_folder_for_snapshots(output):
             file = file_in(file, ending or DEFAULT_ENDING, at=at)
         elif ending is not None and not file.name.lower().endswith(ending):

@@ -54,7 +54,7 @@ def examine_snapshot(
     ).persist()
     try:
         problems = findings.where("what = 'problem'").select("path", "code", "severity", "text")
-        dangling = _dangling(findings, [kind for kind in kinds if kind.files], frames)
+        dangling = _dangling_references(findings, [kind for kind in kinds if kind.files], frames)
         return SparkFindings(
             problems=problems.orderBy("path").limit(limit).toArrow().to_pylist(),
             problem_count=problems.count(),
@@ -95,7 +95,7 @@ def _batch_examiner(
     return examine_batches
 
 
-def _dangling(
+def _dangling_references(
     findings: DataFrame, kinds: Sequence[KindFiles], frames: Mapping[str, DataFrame]
 ) -> DataFrame:
     """References without a target, to kinds that the snapshot contains."""

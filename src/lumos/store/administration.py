@@ -27,13 +27,13 @@ class UpgradeReport(Report, frozen=True, kw_only=True):
 
 def upgrade_store(database: Database) -> UpgradeReport:
     """Migrate a store to the newest revision."""
-    before, after = _existing(database).upgrade()
+    before, after = _require_existing(database).upgrade()
     return UpgradeReport(store=database.location, before=before, after=after)
 
 
 def describe_store(database: Database) -> StoreReport:
     """The location and revision of a store and the number of rows by table."""
-    revision = _existing(database).revision()
+    revision = _require_existing(database).revision()
     return StoreReport(
         store=database.location,
         revision=revision,
@@ -42,7 +42,7 @@ def describe_store(database: Database) -> StoreReport:
     )
 
 
-def _existing(database: Database) -> Database:
+def _require_existing(database: Database) -> Database:
     if database.is_empty():
         raise NoStore(database.location)
     return database

@@ -95,7 +95,7 @@ class AuditReader:
     def head(self) -> AuditHead | None:
         """The recorded end of the log; None if it was deleted."""
         with self._database.reading() as connection:
-            return _head(connection)
+            return _read_head(connection)
 
     def _rows(self, statement: Any) -> Iterator[AuditRow]:
         with self._database.reading() as connection:
@@ -134,7 +134,7 @@ def append(connection: Connection, entries: list[dict[str, Any]]) -> None:
     if not entries:
         return
     lock_in_transaction(connection, "audit log")
-    head = _head(connection) or AuditHead(sequence=0, hash=GENESIS)
+    head = _read_head(connection) or AuditHead(sequence=0, hash=GENESIS)
     sequence, hash = head.sequence, head.hash
     rows = []
     for entry in entries:
@@ -146,6 +146,6 @@ def append(connection: Connection, entries: list[dict[str, Any]]) -> None:
     connection.execute(update(tables.audit_head).values(sequence=sequence, hash=hash))
 
 
-def _head(connection: Connection) -> AuditHead | None:
+def _read_head(connection: Connection) -> AuditHead | None:
     row = connection.execute(select(tables.audit_head)).first()
     return None if row is None else AuditHead(sequence=row.sequence, hash=row.hash)

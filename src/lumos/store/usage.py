@@ -224,7 +224,7 @@ class UsageWriter:
             self._delete_sums(added)
             for each in added:
                 before = None if each.sum_key else known.get(_key(each))
-                known[_key(each)] = each if before is None else _sum(before, each)
+                known[_key(each)] = each if before is None else _add_reads(before, each)
             changed = {_key(each) for each in added}
             rows = [_row(each) for key, each in known.items() if key in changed]
             for start in range(0, len(rows), _PAGE_SIZE):
@@ -297,7 +297,7 @@ class UsageWriter:
         for each in moved_reads:
             before = known.get((*_key(each), each.reporter))
             if _key(each) not in sums:
-                rows.append(_row(each if before is None else _sum(before, each)))
+                rows.append(_row(each if before is None else _add_reads(before, each)))
         table = tables.usage_reads
         if rows:
             self._connection.execute(replace(self._connection.dialect.name, table), rows)
@@ -404,7 +404,7 @@ def _key(reads: Reads) -> tuple[date, str, int]:
     return reads.day, reads.reader, reads.sum_key
 
 
-def _sum(first: Reads, second: Reads) -> Reads:
+def _add_reads(first: Reads, second: Reads) -> Reads:
     columns = dict(first.columns)
     for name, count in second.columns.items():
         columns[name] = columns.get(name, 0) + count

@@ -199,7 +199,7 @@ class UsageService:
         self, urns: Collection[str], *, since: str | date | None = None
     ) -> dict[str, UsageShowReport]:
         """Report who read datasets by current URN, with few statements."""
-        store, start = self._store(), _day(since)
+        store, start = self._store(), _parse_day(since)
         known, schemas = store.known_datasets(urns), store.schemas.current(urns)
         evidence = ReadEvidence(store)
         reads = store.usage.of_many(urns, since=start)
@@ -210,14 +210,14 @@ class UsageService:
 
     def unread(self, *, since: str | date = "90d", columns: bool = False) -> UnreadReport:
         """Report datasets and columns without reads in a period for which reads are known."""
-        start = _day(since)
+        start = _parse_day(since)
         assert start is not None
         return unread_report(self._store(), since=start, columns=columns)
 
     def top(self, *, since: str | date | None = None, limit: int = 20) -> UsageTopReport:
         """Report the most read datasets."""
         store = self._store()
-        start = _day(since)
+        start = _parse_day(since)
         used = sorted(
             _used_datasets(store.usage.since(start)), key=lambda each: (-each.reads, each.urn)
         )
@@ -307,13 +307,13 @@ def _logs_in(path: Path, columns: Mapping[str, str] | None) -> "Iterator[LogFile
             yield log
 
 
-def _day(since: str | date | None) -> date | None:
+def _parse_day(since: str | date | None) -> date | None:
     if since is None or isinstance(since, date):
         return since
     return parse_time(since, now=datetime.now(UTC)).date()
 
 
-def _sum(numbers: Iterable[int | None]) -> int | None:
+def _sum_known(numbers: Iterable[int | None]) -> int | None:
     known = [number for number in numbers if number is not None]
     return sum(known) if known else None
 
@@ -343,8 +343,8 @@ def _show(
         since=start,
         known_since=known_since,
         reads=sum(each.reads for each in readers),
-        bytes=_sum(each.bytes for each in readers),
-        rows=_sum(each.rows for each in readers),
+        bytes=_sum_known(each.bytes for each in readers),
+        rows=_sum_known(each.rows for each in readers),
         last_accessed=usage.last_accessed if usage else None,
         readers=readers,
         columns=columns,
@@ -374,8 +374,8 @@ def _days(reads: Iterable[Reads]) -> Iterator[UsageDay]:
             day=day,
             reads=sum(each.reads for each in reads_of_day),
             readers=len({each.reader for each in reads_of_day}),
-            bytes=_sum(each.bytes for each in reads_of_day),
-            rows=_sum(each.rows for each in reads_of_day),
+            bytes=_sum_known(each.bytes for each in reads_of_day),
+            rows=_sum_known(each.rows for each in reads_of_day),
         )
 
 
@@ -387,7 +387,7 @@ def _used_datasets(reads: Iterable[Reads]) -> Iterator[UsedDataset]:
             name=None,
             reads=sum(each.reads for each in reads_of_dataset),
             readers=len({each.reader for each in reads_of_dataset}),
-            bytes=_sum(each.bytes for each in reads_of_dataset),
-            rows=_sum(each.rows for each in reads_of_dataset),
+            bytes=_sum_known(each.bytes for each in reads_of_dataset),
+            rows=_sum_known(each.rows for each in reads_of_dataset),
             last_read=max(each.last_read for each in reads_of_dataset),
         )

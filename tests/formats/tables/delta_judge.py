@@ -17,7 +17,7 @@ from .folder import LocalFolder
 ALL = 1_000_000
 
 
-class Said(NamedTuple):
+class DescribedTable(NamedTuple):
     """What both can say of one version of a table."""
 
     version: int
@@ -35,17 +35,17 @@ def read(folder: TableFolder, memory: bytes | None = None, *, most: int = ALL) -
     return DeltaReader().read(folder, memory, max_commits=most)[0]
 
 
-def ours(root: Path | str) -> Said:
+def ours(root: Path | str) -> DescribedTable:
     """What Lumos says of the table's current version."""
     facts, memory = DeltaReader().read(LocalFolder(root), None, max_commits=ALL)
-    return said(facts, memory)
+    return described(facts, memory)
 
 
-def said(facts: TableFacts, memory: bytes) -> Said:
+def described(facts: TableFacts, memory: bytes) -> DescribedTable:
     live = list(DeltaReader().live(memory))
     assert len(live) == facts.files
     assert sum(file.size for file in live) == facts.bytes
-    return Said(
+    return DescribedTable(
         version=int(facts.version),
         schema=columns(facts.schema),
         partition_by=facts.partition_by,
@@ -63,12 +63,12 @@ def said(facts: TableFacts, memory: bytes) -> Said:
     )
 
 
-def theirs(root: Path | str, version: int | None = None) -> Said:
+def theirs(root: Path | str, version: int | None = None) -> DescribedTable:
     """What deltalake says of a version, or of the current one."""
     table = DeltaTable(root, version=version)
     metadata = table.metadata()
     adds = pa.table(table.get_add_actions(flatten=True)).to_pylist()
-    return Said(
+    return DescribedTable(
         version=table.version(),
         schema=columns(schema_from_arrow(pa.schema(table.schema()))),
         partition_by=tuple(metadata.partition_columns),

@@ -66,7 +66,7 @@ def snapshot(
 
 def metadata(version: int = 2, **changes: Any) -> dict[str, Any]:
     """A metadata file of that version; `_` in names stands for `-`, and None leaves one out."""
-    told: dict[str, Any] = {
+    body: dict[str, Any] = {
         "format-version": version,
         "table-uuid": UUID,
         "location": LOCATION,
@@ -83,11 +83,11 @@ def metadata(version: int = 2, **changes: Any) -> dict[str, Any]:
         "snapshots": [],
     }
     if version >= 2:
-        told["last-sequence-number"] = 1
+        body["last-sequence-number"] = 1
     if version >= 3:
-        told["next-row-id"] = 0
-    told.update((name.replace("_", "-"), value) for name, value in changes.items())
-    return {name: value for name, value in told.items() if value is not None}
+        body["next-row-id"] = 0
+    body.update((name.replace("_", "-"), value) for name, value in changes.items())
+    return {name: value for name, value in body.items() if value is not None}
 
 
 def packed(document: dict[str, Any]) -> bytes:
@@ -294,8 +294,8 @@ def with_manifests(
 ) -> MemoryFolder:
     """A table whose one snapshot is made of these manifests."""
     listed = manifest_list(manifests, **of_list)
-    told = {**document, "snapshots": [snapshot(1)], "current-snapshot-id": 1}
-    return in_memory({"v1.metadata.json": told, "snap-1.avro": listed, **manifests})
+    body = {**document, "snapshots": [snapshot(1)], "current-snapshot-id": 1}
+    return in_memory({"v1.metadata.json": body, "snap-1.avro": listed, **manifests})
 
 
 def sample_tables() -> dict[str, dict[str, bytes]]:
@@ -337,12 +337,12 @@ def _sample(version: int) -> dict[str, bytes]:
     }
     wider = schema(*SIMPLE["fields"], field(3, "a", _NESTED, doc="Inner"), id=1, keys=(1,))
     spec = [{"name": "day", "transform": "day", "source-id": 2, "field-id": 1000}]
-    told = {
+    body = {
         "partition_specs": [{"spec-id": 0, "fields": spec}],
         "partition_spec": spec,
         "properties": {"owner": "me"},
     }
-    first = metadata(version, last_updated_ms=1_000_000, **told)
+    first = metadata(version, last_updated_ms=1_000_000, **body)
     last = metadata(
         version,
         schemas=[SIMPLE, wider],
@@ -356,7 +356,7 @@ def _sample(version: int) -> dict[str, bytes]:
             {"metadata-file": f"{LOCATION}/metadata/v1.metadata.json", "timestamp-ms": 1_000_000}
         ],
         snapshot_log=[{"snapshot-id": 2, "timestamp-ms": 3_000_000}],
-        **told,
+        **body,
     )
     files |= {"v1.metadata.json": first, "v2.metadata.json": last, "version-hint.text": b"2"}
     return dict(in_memory(files).files)

@@ -39,12 +39,12 @@ def test_no_damage_ends_the_process(kind: str, seed: int, count: int) -> None:
     assert len(read) == count
 
 
-@pytest.mark.parametrize("told", [{"size": 2**63 - 1}, {"rows": 2**63 - 1}], ids=["bytes", "rows"])
-def test_files_that_come_to_more_than_any_store_holds_are_a_problem(told: dict[str, int]) -> None:
-    first = [log.protocol(), log.metadata(log.field("id")), log.add("a.parquet", **told)]
+@pytest.mark.parametrize("entry", [{"size": 2**63 - 1}, {"rows": 2**63 - 1}], ids=["bytes", "rows"])
+def test_files_that_come_to_more_than_any_store_holds_are_a_problem(entry: dict[str, int]) -> None:
+    first = [log.protocol(), log.metadata(log.field("id")), log.add("a.parquet", **entry)]
     folder = MemoryFolder({log.commit_name(0): log.lines(first)})
     assert table_reader("delta").read(folder, None, max_commits=10)[0].files == 1
-    folder = MemoryFolder({log.commit_name(0): log.lines([*first, log.add("b.parquet", **told)])})
+    folder = MemoryFolder({log.commit_name(0): log.lines([*first, log.add("b.parquet", **entry)])})
     with pytest.raises(UnreadableFile, match="more than 2") as problem:
         table_reader("delta").read(folder, None, max_commits=10)
     assert problem.value.code == "broken_table"

@@ -159,11 +159,11 @@ def test_the_past_is_what_every_version_was(write: Writer, tmp_path: Path) -> No
         if not expected or expected[-1][1] != then.schema:
             operation, at = history[version]["operation"], history[version]["timestamp"]
             expected.append((str(version), then.schema, operation, at))
-    told = [
+    result = [
         (each.version, columns(each.schema), each.operation, int(each.at.timestamp() * 1000))
         for each in past
     ]
-    assert told == expected
+    assert result == expected
     assert all(each.exact_time for each in past)
 
 

@@ -185,7 +185,7 @@ def test_what_writers_leave_beside_commits_is_passed_over() -> None:
         pytest.param(log([protocol(), metadata(field("a")), add("x", -1)]), "commit 0", id="size"),
     ],
 )
-def test_a_broken_log_is_a_problem_and_tells_no_older_version(files: Files, words: str) -> None:
+def test_a_broken_log_is_a_problem_and_shows_no_older_version(files: Files, words: str) -> None:
     problem = _problem(files)
     assert problem.code == "broken_table"
     assert words in problem.reason
@@ -252,7 +252,7 @@ def test_a_damaged_commit_that_a_checkpoint_made_needless_is_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "at", "exact"),
+    ("action", "at", "exact"),
     [
         pytest.param({"timestamp": START}, START, True, id="commit"),
         pytest.param({"timestamp": 1, "inCommitTimestamp": START}, START, True, id="in commit"),
@@ -263,9 +263,9 @@ def test_a_damaged_commit_that_a_checkpoint_made_needless_is_said() -> None:
     ],
 )
 def test_a_version_came_when_its_commit_says_or_was_written(
-    said: dict[str, object], at: int, exact: bool
+    action: dict[str, object], at: int, exact: bool
 ) -> None:
-    files = log([{"commitInfo": {"operation": "CREATE", **said}}, protocol(), metadata()])
+    files = log([{"commitInfo": {"operation": "CREATE", **action}}, protocol(), metadata()])
     folder = MemoryFolder(files, modified={commit_name(0): (START + 5) * 1000})
     facts = read(folder)
     assert facts.at == facts.past[0].at == datetime.fromtimestamp(at / 1000, UTC)
@@ -310,16 +310,16 @@ def test_paths_are_addresses(written: str, path: str) -> None:
     folder = MemoryFolder(log([protocol(), metadata(field("a")), add(written)]))
     facts, memory = DeltaReader().read(folder, None, max_commits=ALL)
     assert [file.path for file in DeltaReader().live(memory)] == [path]
-    assert facts.claims == ((path,) if path.startswith("s3:") else ())
+    assert facts.outside_locations == ((path,) if path.startswith("s3:") else ())
 
 
 def test_very_many_files_elsewhere_are_claimed_by_their_folders() -> None:
     clone = [f"s3://lake/source/day={number % 3}/{number}.parquet" for number in range(10_001)]
     lone = "s3://bucket/x.parquet"
     facts = read(MemoryFolder(log([protocol(), metadata(), *map(add, clone), add(lone)])))
-    assert facts.claims == (lone, "s3://lake/source")
+    assert facts.outside_locations == (lone, "s3://lake/source")
     few = read(MemoryFolder(log([protocol(), metadata(), *map(add, clone[:1000])])))
-    assert few.claims == tuple(sorted(clone[:1000]))
+    assert few.outside_locations == tuple(sorted(clone[:1000]))
 
 
 def test_a_file_is_removed_under_whatever_spelling() -> None:
@@ -366,7 +366,7 @@ def _vector(kind: str, place: str, count: int = 3, **more: int) -> dict[str, obj
         ),
     ],
 )
-def test_deletion_vectors_are_told_where_they_lie(
+def test_deletion_vectors_are_reported_with_their_location(
     vector: dict[str, object], deletes: RowDeletes
 ) -> None:
     files = log([protocol(3, 7), metadata(field("a")), add("x", rows=10, deletionVector=vector)])
@@ -396,7 +396,7 @@ def test_a_vector_that_cannot_be_understood_is_a_problem(vector: dict[str, objec
     assert _problem(files).code == "broken_table"
 
 
-def test_rows_are_unknown_where_one_file_does_not_tell() -> None:
+def test_the_row_count_is_unknown_if_that_of_one_file_is() -> None:
     files = log([protocol(), metadata(field("a")), add("x"), add("y", rows=None)])
     assert read(MemoryFolder(files)).rows is None
     torn = add("y")

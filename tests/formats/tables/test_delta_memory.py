@@ -74,7 +74,7 @@ def test_a_restored_log_of_fewer_commits_is_read_anew() -> None:
     assert (facts, kept) == _first(small(3))
 
 
-def test_history_outlives_the_commits_that_told_it() -> None:
+def test_history_outlives_its_commits() -> None:
     before, memory = _first(small(5))
     state = [protocol(), metadata(field("between"))]
     files = {

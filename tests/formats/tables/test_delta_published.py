@@ -10,7 +10,7 @@ from corpora import sdist
 from lumos.formats.interface import UnreadableFile
 from lumos.formats.tables.delta.reader import DeltaReader
 
-from .delta_judge import ALL, Said, said, theirs
+from .delta_judge import ALL, DescribedTable, described, theirs
 from .folder import LocalFolder
 
 SHA256 = "91864d97adb429fa8b8748b4f68d69adab3d0417ffa9f100bdb85805890c997f"
@@ -55,27 +55,27 @@ def test_every_published_table_is_read_as_its_library_reads_it() -> None:
             refused[root.name] = _code(root)
             continue
         facts, memory = DeltaReader().read(LocalFolder(root), None, max_commits=ALL)
-        _is_as_judged(said(facts, memory), root)
+        _is_as_judged(described(facts, memory), root)
         assert [each.at for each in facts.past] == sorted(each.at for each in facts.past)
         again, _ = DeltaReader().read(LocalFolder(root), memory, max_commits=ALL)
         assert again == facts, root
     assert refused == REFUSED
 
 
-def _is_as_judged(told: Said, root: Path) -> None:
+def _is_as_judged(ours: DescribedTable, root: Path) -> None:
     expected = theirs(root)
     # It shows how variants are stored, and reads no statistics that stand in columns.
     schema = tuple(
         (name, type.replace(VARIANT, "JSON"), nullable) for name, type, nullable in expected.schema
     )
     files = {
-        path: (size, told.files[path][1] if rows is None else rows)
+        path: (size, ours.files[path][1] if rows is None else rows)
         for path, (size, rows) in expected.files.items()
     }
-    rows = told.rows
+    rows = ours.rows
     if rows is not None and root.name not in NOT_SCANNED:
         rows = sum(batch.num_rows for batch in DeltaTable(root).scan())
-    assert told == expected._replace(schema=schema, files=files, rows=rows), root
+    assert ours == expected._replace(schema=schema, files=files, rows=rows), root
 
 
 def _code(root: Path) -> str:

@@ -58,8 +58,8 @@ def test_every_type_of_delta_has_its_own(delta: Any, type: str) -> None:
 
 def test_lengths_of_texts_are_kept_where_spark_hides_them() -> None:
     column = field("c", "string", __CHAR_VARCHAR_TYPE_STRING="varchar(20)")
-    told = _facts(column).schema.fields[0]
-    assert (told.type.text, told.native_type) == ("STRING(20)", "varchar(20)")
+    length_field = _facts(column).schema.fields[0]
+    assert (length_field.type.text, length_field.native_type) == ("STRING(20)", "varchar(20)")
 
 
 def test_field_ids_and_comments_stand_at_every_depth() -> None:
@@ -96,7 +96,7 @@ def test_generated_and_identity_columns_say_how() -> None:
     assert [column.partition for column in facts.schema.fields] == [True, False, False, False]
 
 
-def test_settings_are_told_as_they_are() -> None:
+def test_settings_are_reported_as_they_are() -> None:
     made = metadata(field("a"), owner="ann", **{"delta.constraints.ok": "a > 0"})
     made["metaData"].update(name="orders", description="Orders of the shop")
     made["metaData"]["configuration"]["odd"] = None
@@ -124,7 +124,7 @@ def test_a_table_whose_schema_says_nothing_has_no_columns(schema_string: str | N
     assert read(MemoryFolder(log([protocol(), made]))).schema.fields == ()
 
 
-def test_columns_of_one_name_are_told_apart() -> None:
+def test_columns_of_one_name_are_distinguished() -> None:
     facts = _facts(field("a"), field("a", "string"), field(""))
     assert [column.name for column in facts.schema.fields] == ["a", "a_2", "column_3"]
 
@@ -165,7 +165,7 @@ def test_columns_of_one_name_are_told_apart() -> None:
         ),
     ],
 )
-def test_features_are_named_and_the_table_is_told_all_the_same(
+def test_features_are_named_and_the_table_is_reported_all_the_same(
     made: dict[str, Any], features: list[tuple[str, bool]], is_remarked: bool
 ) -> None:
     facts = read(MemoryFolder(log([made, metadata(field("a")), add("x")])))

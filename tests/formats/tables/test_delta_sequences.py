@@ -17,7 +17,7 @@ from examples import examples
 from lumos.formats.tables.delta.reader import DeltaReader
 from lumos.model.conversions.arrow import schema_from_arrow
 
-from .delta_judge import ALL, columns, said, theirs
+from .delta_judge import ALL, columns, described, theirs
 from .folder import LocalFolder
 
 VERBS = [
@@ -122,17 +122,17 @@ class _Table:
     def judge(self) -> None:
         facts, memory = self.read()
         expected = theirs(self.root)
-        assert said(facts, memory) == expected
+        assert described(facts, memory) == expected
         schemas = [schema for _, schema in self.past]
-        told = [columns(each.schema) for each in facts.past]
-        assert told == schemas[-len(told) :]
+        reported = [columns(each.schema) for each in facts.past]
+        assert reported == schemas[-len(reported) :]
         if not self.is_tidied:
             assert [(each.version, columns(each.schema)) for each in facts.past] == self.past
         later, kept = self.read(self.memory)
-        assert said(later, kept) == expected
+        assert described(later, kept) == expected
         # What was seen earlier may know more of the past, never less.
         remembered = [columns(each.schema) for each in later.past]
-        assert remembered[-len(told) :] == told
+        assert remembered[-len(reported) :] == reported
         assert _is_among(remembered, schemas)
 
 
@@ -154,14 +154,16 @@ def _play(steps: list[tuple[str, int]]) -> None:
 
 @settings(max_examples=examples(30))
 @given(STEPS)
-def test_any_sequence_of_changes_is_told_as_its_library_does(steps: list[tuple[str, int]]) -> None:
+def test_any_sequence_of_changes_is_reported_as_its_library_does(
+    steps: list[tuple[str, int]],
+) -> None:
     _play(steps)
 
 
 @pytest.mark.slow
 @settings(max_examples=examples(500))
 @given(STEPS)
-def test_many_sequences_of_changes_are_told_as_their_library_does(
+def test_many_sequences_of_changes_are_reported_as_their_library_does(
     steps: list[tuple[str, int]],
 ) -> None:
     _play(steps)

@@ -42,12 +42,12 @@ def problem_of(table: HudiTable) -> UnreadableFile:
     return problem.value
 
 
-def told(past: tuple[TableSchemaVersion, ...]) -> list[tuple[str, list[str]]]:
+def versions_of(past: tuple[TableSchemaVersion, ...]) -> list[tuple[str, list[str]]]:
     return [(each.version, [str(field) for field in each.schema.fields]) for each in past]
 
 
 @VERSIONS
-def test_every_schema_is_told_with_the_write_that_brought_it(version: int) -> None:
+def test_every_schema_is_reported_with_the_write_that_brought_it(version: int) -> None:
     table = HudiTable(version)
     first = table.write({"a": 1})
     table.write({"b": 1})
@@ -57,7 +57,7 @@ def test_every_schema_is_told_with_the_write_that_brought_it(version: int) -> No
     facts = facts_of(table)
 
     columns = ["id INT32 KEY", "name STRING", "country STRING PARTITION"]
-    assert told(facts.past) == [(first, columns), (third, [*columns, "age INT32"])]
+    assert versions_of(facts.past) == [(first, columns), (third, [*columns, "age INT32"])]
     assert facts.schema == facts.past[-1].schema
     assert facts.past[-1].operation == facts.operation == "BULK_INSERT"
     ended = moment_of(later(third)) if version >= 8 else moment_of(third)
@@ -150,7 +150,7 @@ def test_numbered_columns_have_ids_also_inside_of_columns() -> None:
     }
 
 
-def test_partitions_by_time_are_told_in_words_and_are_no_columns() -> None:
+def test_partitions_by_time_are_described_in_words_and_are_no_columns() -> None:
     table = HudiTable(
         properties={
             "hoodie.table.keygenerator.type": "TIMESTAMP",
@@ -190,7 +190,9 @@ def test_values_of_partitions_are_read_from_paths(partition: str, value: str | N
         pytest.param("logs alone", 5, False, id="logs hold all rows"),
     ],
 )
-def test_rows_are_counted_as_far_as_writes_tell_them(scenario: str, rows: int, exact: bool) -> None:
+def test_rows_are_counted_as_far_as_commits_contain_them(
+    scenario: str, rows: int, exact: bool
+) -> None:
     facts = facts_of(table_of(scenario, 9))
     assert (facts.rows, facts.rows_exact) == (rows, exact)
 
@@ -232,7 +234,7 @@ def test_times_of_an_unknown_zone_are_those_of_the_files(hours: int) -> None:
     assert (past.at, past.exact_time) == (written, False)
 
 
-def test_a_copied_file_does_not_tell_the_time() -> None:
+def test_the_modification_time_of_a_copied_file_is_not_used() -> None:
     table = HudiTable(6, zone="LOCAL")
     instant = table.write({"a": 1})
     table.modified[f".hoodie/{instant}.commit"] = microseconds(datetime(2030, 1, 1, tzinfo=UTC))
@@ -261,7 +263,7 @@ def test_a_table_without_a_write_has_the_schema_it_was_created_with(version: int
     assert facts.at == BEGINNING + timedelta(microseconds=123456)
 
 
-def test_an_empty_table_that_tells_no_time_is_as_old_as_its_files() -> None:
+def test_an_empty_table_without_a_time_is_as_old_as_its_files() -> None:
     table = HudiTable(9, properties={"hoodie.table.create.schema": avro_schema(COLUMNS)})
     place = ".hoodie/hoodie.properties"
     table.files[place] = table.files[place].replace(b"#Properties", b"#")
@@ -492,7 +494,7 @@ def test_content_changes_with_live_files_alone(version: int) -> None:
     assert facts_of(table).content != before
 
 
-def test_what_is_newer_than_this_reader_is_named_and_the_rest_is_told() -> None:
+def test_newer_features_are_named_and_the_rest_is_read() -> None:
     table = HudiTable(
         10,
         merged_on_read=True,
@@ -512,11 +514,11 @@ def test_what_is_newer_than_this_reader_is_named_and_the_rest_is_told() -> None:
     (remark,) = facts.remarks
     assert remark.code == "unsupported_feature"
     assert remark.reason.endswith(": table version 10, bootstrapped from files elsewhere.")
-    assert facts.claims == ("s3://lake/old",)
+    assert facts.outside_locations == ("s3://lake/old",)
     assert facts.rows == 1
 
 
-def test_properties_are_told_without_secrets_and_what_changes_by_itself() -> None:
+def test_properties_are_read_without_secrets_and_volatile_values() -> None:
     own = {"hoodie.table.checksum": "1", "hoodie.x": "y", "hoodie.x.password": "hush"}
     table = HudiTable(properties=own)
     table.write({"a": 1})

@@ -178,7 +178,7 @@ def test_every_type_that_pyiceberg_writes_is_read(tmp_path: Path) -> None:
     assert facts.schema.fields[13].native_type == "list<string>"
 
 
-def test_partitions_keys_and_order_are_told_in_words(tmp_path: Path) -> None:
+def test_partitions_keys_and_order_are_described_in_words(tmp_path: Path) -> None:
     schema = JudgeSchema(
         NestedField(1, "id", LongType(), required=True),
         NestedField(2, "country", StringType()),
@@ -215,7 +215,7 @@ def test_partitions_keys_and_order_are_told_in_words(tmp_path: Path) -> None:
     assert partitions == [(("country", "de"),), (("country", "fr"),)]
 
 
-def test_branches_and_tags_are_told(table: Table) -> None:
+def test_branches_and_tags_are_reported(table: Table) -> None:
     table.append(rows(1))
     first = table.current_snapshot().snapshot_id
     table.manage_snapshots().create_tag(first, "2024").create_branch(first, "audit").commit()

@@ -128,11 +128,11 @@ def test_an_older_file_that_is_damaged_does_not_matter_however_new_it_looks() ->
 def test_an_unreadable_newest_file_is_a_broken_table_and_not_the_one_before(
     newest: bytes, reason: str
 ) -> None:
-    code, said = problem_of(
+    code, reasons = problem_of(
         in_memory({"v1.metadata.json": named("old"), "v2.metadata.json": newest})
     )
     assert code == "broken_table"
-    assert reason in said
+    assert reason in reasons
 
 
 CUT_OFF = packed(named("new"))[:-20]
@@ -166,8 +166,8 @@ def test_a_newest_file_of_a_catalog_that_is_cut_off_was_never_committed(
     assert facts.description == "last"
     cut_off = sorted(name for name in newest if name.endswith(".json"))
     assert {remark.code for remark in facts.remarks} == {"half_written_table"}
-    said = sorted(remark.reason for remark in facts.remarks)
-    assert [reason.partition(" ")[0] for reason in said] == cut_off
+    reasons = sorted(remark.reason for remark in facts.remarks)
+    assert [reason.partition(" ")[0] for reason in reasons] == cut_off
 
 
 def test_a_newest_file_that_is_whole_and_no_table_is_a_broken_table() -> None:

@@ -57,8 +57,8 @@ def test_entries_that_were_deleted_are_not_live() -> None:
 def test_a_snapshot_of_the_first_version_may_name_its_manifests_itself() -> None:
     content = manifest([data_file("data/a")], version=1, metadata={"partition-spec-id": "0"})
     named = snapshot(1, **{"manifest-list": None, "manifests": [f"{LOCATION}/metadata/m0.avro"]})
-    told = metadata(1, snapshots=[named], current_snapshot_id=1)
-    facts = facts_of(in_memory({"v1.metadata.json": told, "m0.avro": content}))
+    table_metadata = metadata(1, snapshots=[named], current_snapshot_id=1)
+    facts = facts_of(in_memory({"v1.metadata.json": table_metadata, "m0.avro": content}))
     assert (facts.files, facts.rows) == (1, 10)
 
 
@@ -95,7 +95,7 @@ PARTITIONS: list[tuple[str, Any, Any, str | None]] = [
 
 
 @pytest.mark.parametrize(("transform", "type", "value", "text"), PARTITIONS)
-def test_values_of_partitions_are_told_as_people_write_them(
+def test_values_of_partitions_are_reported_as_people_write_them(
     transform: str, type: Any, value: Any, text: str | None
 ) -> None:
     raw = (
@@ -266,10 +266,10 @@ def test_a_broken_manifest_is_a_broken_table(name: str, damage: Any, reason: str
     else:
         files[f"metadata/{name}"] = changed
     folder.files = files
-    code, said = problem_of(folder)
+    code, reason_text = problem_of(folder)
     assert code == "broken_table"
-    assert f"metadata/{name}" in said
-    assert reason in said
+    assert f"metadata/{name}" in reason_text
+    assert reason in reason_text
 
 
 SUMMARY = {
@@ -281,7 +281,7 @@ SUMMARY = {
 
 
 @pytest.mark.parametrize(
-    ("told", "contents", "reason"),
+    ("table_metadata", "contents", "reason"),
     [
         pytest.param(
             {"manifest-list": "s3://other/snap-1.avro"},
@@ -294,10 +294,10 @@ SUMMARY = {
         pytest.param({}, {"snap-1.avro": b"PAR1...."}, "is a Parquet file", id="of a newer format"),
     ],
 )
-def test_where_manifests_are_out_of_reach_the_writers_sums_are_told(
-    told: dict[str, Any], contents: dict[str, Any], reason: str
+def test_without_readable_manifests_the_totals_of_the_writer_are_used(
+    table_metadata: dict[str, Any], contents: dict[str, Any], reason: str
 ) -> None:
-    one = snapshot(1, summary=SUMMARY, **told)
+    one = snapshot(1, summary=SUMMARY, **table_metadata)
     document = metadata(3, snapshots=[one], current_snapshot_id=1)
     facts = facts_of(in_memory({"v1.metadata.json": document, **contents}))
     assert (facts.files, facts.bytes, facts.rows, facts.rows_exact) == (7, 700, 70, False)
@@ -347,10 +347,10 @@ def test_a_data_file_that_lies_above_the_table_is_damage() -> None:
 
 def elsewhere(*paths: str, **properties: str) -> Any:
     files = [{**data_file(""), "file_path": path} for path in paths]
-    told = metadata(
+    table_metadata = metadata(
         properties={name.replace("_", "."): value for name, value in properties.items()}
     )
-    return with_manifests(told, {"m0.avro": manifest(files)})
+    return with_manifests(table_metadata, {"m0.avro": manifest(files)})
 
 
 def test_files_outside_the_root_are_claimed_one_by_one() -> None:
@@ -360,31 +360,37 @@ def test_files_outside_the_root_are_claimed_one_by_one() -> None:
         "s3://other/c.parquet",
     )
     folder = elsewhere(*paths)
-    assert facts_of(folder).claims == ("s3://other/c.parquet", "s3a://lake/imported/dt=1/b.parquet")
+    assert facts_of(folder).outside_locations == (
+        "s3://other/c.parquet",
+        "s3a://lake/imported/dt=1/b.parquet",
+    )
     assert [file.path for file in live_of(folder)] == ["data/a.parquet", *paths[1:]]
 
 
 def test_very_many_files_outside_the_root_are_claimed_by_their_folders() -> None:
     paths = [f"s3://other/t/dt={n % 7}/country=de/{n}.parquet" for n in range(10_001)]
-    assert facts_of(elsewhere(*paths)).claims == ("s3://other/t",)
+    assert facts_of(elsewhere(*paths)).outside_locations == ("s3://other/t",)
 
 
 def test_a_path_for_data_is_claimed_as_a_whole() -> None:
     folder = elsewhere(
         "s3://data/t/0f3a/x.parquet", "s3://data/t/1b2c/y.parquet", write_data_path="s3://data/t/"
     )
-    assert facts_of(folder).claims == ("s3://data/t",)
+    assert facts_of(folder).outside_locations == ("s3://data/t",)
 
 
 def test_a_folder_that_holds_the_table_itself_is_not_claimed() -> None:
-    assert facts_of(elsewhere("s3://lake/x.parquet", write_data_path="s3://lake/")).claims == ()
+    assert (
+        facts_of(elsewhere("s3://lake/x.parquet", write_data_path="s3://lake/")).outside_locations
+        == ()
+    )
 
 
 def test_metadata_that_lies_apart_does_not_move_the_data() -> None:
     content = manifest([data_file("data/a.parquet")])
     apart = "s3://meta/t/metadata"
     listed = manifest_list({"m0.avro": content})
-    told = metadata(
+    table_metadata = metadata(
         properties={"write.metadata.path": apart},
         snapshots=[snapshot(1, **{"manifest-list": f"{apart}/snap-1.avro"})],
         current_snapshot_id=1,
@@ -396,13 +402,14 @@ def test_metadata_that_lies_apart_does_not_move_the_data() -> None:
     ]
     listed = avro("manifest_file", reader.writer_schema["fields"], records)  # type: ignore[index, call-overload]
     folder = in_memory(
-        {"v1.metadata.json": told, "snap-1.avro": listed, "m0.avro": content}, root="s3://meta/t"
+        {"v1.metadata.json": table_metadata, "snap-1.avro": listed, "m0.avro": content},
+        root="s3://meta/t",
     )
     facts = facts_of(folder)
     assert facts.files == 1
-    assert facts.claims == (f"{LOCATION}/data/a.parquet",)
+    assert facts.outside_locations == (f"{LOCATION}/data/a.parquet",)
 
 
-def test_live_files_of_an_unread_table_are_not_told() -> None:
+def test_live_files_of_an_unread_table_are_not_reported() -> None:
     _, memory = READER.read(in_memory({"v1.metadata.json": metadata()}), None, max_commits=1)
     assert list(READER.live(memory)) == []

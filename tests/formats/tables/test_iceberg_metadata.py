@@ -40,7 +40,7 @@ def test_a_view_is_no_table() -> None:
 
 
 def test_a_table_of_the_first_version_has_one_schema_and_one_spec() -> None:
-    told = metadata(
+    document = metadata(
         1,
         schemas=None,
         current_schema_id=None,
@@ -51,8 +51,8 @@ def test_a_table_of_the_first_version_has_one_schema_and_one_spec() -> None:
         current_snapshot_id=None,
         snapshots=None,
     )
-    facts = facts_of(in_memory({"v1.metadata.json": told}))
-    judge = TableMetadataUtil.parse_obj(json.loads(json.dumps({**told, "snapshots": []})))
+    facts = facts_of(in_memory({"v1.metadata.json": document}))
+    judge = TableMetadataUtil.parse_obj(json.loads(json.dumps({**document, "snapshots": []})))
     assert [field.name for field in facts.schema.fields] == list(judge.schema().column_names)
     assert str(facts.schema) == "id INT64 NOT NULL\nts TIMESTAMP(us)"
     assert facts.partition_by == ("days(ts)",)
@@ -108,7 +108,7 @@ def test_types_and_defaults_of_the_third_version_are_read_or_named() -> None:
     assert "fancy<9>, type geography, type geometry" in facts.remarks[0].reason
 
 
-def test_transforms_that_are_new_are_told_in_their_own_words() -> None:
+def test_unknown_transforms_are_reported_with_their_names() -> None:
     spec = {
         "spec-id": 0,
         "fields": [
@@ -124,9 +124,9 @@ def test_transforms_that_are_new_are_told_in_their_own_words() -> None:
     assert TableFeature("transform zorder(3)", False) in facts.features
 
 
-def test_a_format_that_is_newer_than_lumos_is_told_as_far_as_it_is_known() -> None:
-    told = metadata(4, novelty={"a": [1]}, encryption_keys=[{"key-id": "k"}])
-    facts = facts_of(in_memory({"v1.metadata.json": told}))
+def test_a_newer_format_is_read_as_far_as_it_is_known() -> None:
+    document = metadata(4, novelty={"a": [1]}, encryption_keys=[{"key-id": "k"}])
+    facts = facts_of(in_memory({"v1.metadata.json": document}))
     assert str(facts.schema) == "id INT64 NOT NULL\nts TIMESTAMPTZ(us)"
     assert TableFeature("format v4", False) in facts.features
     assert TableFeature("encryption", False) in facts.features
@@ -134,16 +134,16 @@ def test_a_format_that_is_newer_than_lumos_is_told_as_far_as_it_is_known() -> No
 
 def test_identifier_fields_are_keys_and_those_in_structs_a_property() -> None:
     inner = {"type": "struct", "fields": [field(3, "b", "long", required=True)]}
-    told = schema(
+    document = schema(
         field(1, "id", "long", required=True), field(2, "a", inner, required=True), keys=(1, 3)
     )
-    facts = facts_of(in_memory({"v1.metadata.json": metadata(schemas=[told])}))
+    facts = facts_of(in_memory({"v1.metadata.json": metadata(schemas=[document])}))
     assert str(facts.schema) == "id INT64 NOT NULL KEY\na STRUCT<b: INT64 NOT NULL> NOT NULL"
     assert facts.properties["iceberg.identifier-fields"] == "a.b"
 
 
 def test_secrets_among_the_properties_are_left_out() -> None:
-    told = {
+    document = {
         "s3.secret-access-key": "x",
         "s3.session-token": "x",
         "adls.sas.y": "x",
@@ -154,8 +154,8 @@ def test_secrets_among_the_properties_are_left_out() -> None:
         "owner": "me",
         "home": "https://lake.example:8080/orders?by=me@lake.example",
     }
-    facts = facts_of(in_memory({"v1.metadata.json": metadata(properties=told)}))
-    kept = {name: told[name] for name in ("owner", "home")}
+    facts = facts_of(in_memory({"v1.metadata.json": metadata(properties=document)}))
+    kept = {name: document[name] for name in ("owner", "home")}
     assert facts.properties == {**kept, "iceberg.format-version": "2"}
 
 
@@ -169,9 +169,9 @@ def test_types_nested_too_deeply_are_cut_off() -> None:
     assert "too deep" in str(facts.schema)
 
 
-def test_equal_names_of_columns_are_told_apart() -> None:
-    told = schema(field(1, "a", "int"), field(2, "a", "long"), field(3, "", "string"))
-    facts = facts_of(in_memory({"v1.metadata.json": metadata(schemas=[told])}))
+def test_equal_names_of_columns_are_distinguished() -> None:
+    document = schema(field(1, "a", "int"), field(2, "a", "long"), field(3, "", "string"))
+    facts = facts_of(in_memory({"v1.metadata.json": metadata(schemas=[document])}))
     assert [each.name for each in facts.schema.fields] == ["a", "a_2", "column_3"]
 
 
@@ -192,17 +192,17 @@ def past_of(folder: Any) -> list[tuple[str, int, str, bool]]:
     ]
 
 
-def test_without_old_files_the_first_snapshot_of_a_schema_tells_its_time() -> None:
+def test_without_old_files_the_first_snapshot_of_a_schema_shows_its_time() -> None:
     snapshots = [
         snapshot(10, at=1_000_000, schema_id=0, **{"parent-snapshot-id": 9}),
         snapshot(20, at=2_000_000, schema_id=0),
         snapshot(30, at=3_000_000, schema_id=1),
         snapshot(40, at=4_000_000, schema_id=0),
     ]
-    told = metadata(
+    document = metadata(
         schemas=[ONE, TWO], snapshots=snapshots, current_snapshot_id=None, last_updated_ms=9_000_000
     )
-    assert past_of(in_memory({"v7.metadata.json": told})) == [
+    assert past_of(in_memory({"v7.metadata.json": document})) == [
         # There was an earlier snapshot, which is expired.
         ("a INT32", 1000, "10", False),
         ("a INT64", 3000, "30", True),
@@ -218,7 +218,7 @@ def test_clocks_of_writers_that_differ_do_not_change_the_order_of_schemas() -> N
         snapshot(3, at=6_000_000, schema_id=1, **empty),
         snapshot(4, at=4_000_000, schema_id=2, **empty),
     ]
-    told = metadata(
+    document = metadata(
         schemas=[ONE, TWO, THREE],
         current_schema_id=2,
         snapshots=snapshots,
@@ -226,7 +226,7 @@ def test_clocks_of_writers_that_differ_do_not_change_the_order_of_schemas() -> N
         last_updated_ms=4_000_000,
         last_sequence_number=4,
     )
-    assert past_of(in_memory({"v7.metadata.json": told})) == [
+    assert past_of(in_memory({"v7.metadata.json": document})) == [
         ("a INT32", 5000, "1", True),
         # Never earlier than what was there before it.
         ("a INT64", 5000, "2", False),
@@ -250,8 +250,8 @@ def unseen_between(*, now: int, at: int) -> dict[str, Any]:
 
 
 def test_a_schema_that_nothing_shows_lies_between_its_neighbours() -> None:
-    told = unseen_between(now=2, at=3_000_000)
-    assert past_of(in_memory({"v7.metadata.json": told})) == [
+    document = unseen_between(now=2, at=3_000_000)
+    assert past_of(in_memory({"v7.metadata.json": document})) == [
         ("a INT32", 1000, "10", True),
         ("a INT64", 3000, "30", False),
         ("a INT64, b STRING", 3000, "30", True),
@@ -259,8 +259,8 @@ def test_a_schema_that_nothing_shows_lies_between_its_neighbours() -> None:
 
 
 def test_a_schema_that_came_back_was_there_before_those_with_higher_numbers() -> None:
-    told = unseen_between(now=1, at=4_000_000)
-    assert [schema for schema, *_ in past_of(in_memory({"v7.metadata.json": told}))] == [
+    document = unseen_between(now=1, at=4_000_000)
+    assert [schema for schema, *_ in past_of(in_memory({"v7.metadata.json": document}))] == [
         "a INT32",
         "a INT64",
         "a INT64, b STRING",
@@ -274,7 +274,7 @@ def log(*entries: tuple[str, int]) -> list[dict[str, Any]]:
     ]
 
 
-def test_old_metadata_files_tell_when_a_schema_came_and_are_opened_once() -> None:
+def test_old_metadata_files_show_when_a_schema_came_and_are_opened_once() -> None:
     first = metadata(schemas=[ONE], last_updated_ms=1_000_000)
     second = metadata(schemas=[ONE, TWO], current_schema_id=1, last_updated_ms=2_000_000)
     names = (f"00000-{A}.metadata.json", f"00001-{A}.metadata.json")
@@ -299,13 +299,13 @@ def test_old_metadata_files_tell_when_a_schema_came_and_are_opened_once() -> Non
 )
 def test_old_metadata_files_that_cannot_be_read_only_cost_the_exact_time(old: bytes | None) -> None:
     name = f"00000-{A}.metadata.json"
-    told = metadata(
+    document = metadata(
         schemas=[ONE, TWO],
         current_schema_id=1,
         last_updated_ms=3_000_000,
         metadata_log=log((name, 1_000_000)),
     )
-    files: dict[str, Any] = {f"00001-{A}.metadata.json": told}
+    files: dict[str, Any] = {f"00001-{A}.metadata.json": document}
     if old is not None:
         files[name] = old
     assert past_of(in_memory(files))[-1] == ("a INT64", 3000, "none", False)
@@ -352,12 +352,12 @@ def test_a_long_log_is_opened_at_its_end_only() -> None:
 
 def test_a_rolled_back_table_is_as_old_as_its_rolling_back() -> None:
     snapshots = [snapshot(10, at=1_000_000), snapshot(20, at=2_000_000)]
-    told = metadata(
+    document = metadata(
         snapshots=[{**each, "manifest-list": None, "manifests": []} for each in snapshots],
         current_snapshot_id=10,
         snapshot_log=[{"snapshot-id": id, "timestamp-ms": at} for id, at in ((10, 1_000_000), (20, 2_000_000), (10, 3_000_000))],
     )  # fmt: skip
-    facts = facts_of(in_memory({"v3.metadata.json": told}))
+    facts = facts_of(in_memory({"v3.metadata.json": document}))
     assert (facts.version, int(facts.at.timestamp())) == ("10", 3000)
 
 

@@ -43,9 +43,9 @@ def test_a_table_that_trino_wrote_is_read(name: str, files: int, schema: str) ->
     snapshot = judge.current_snapshot()
     assert snapshot is not None
     assert snapshot.summary is not None
-    told = snapshot.summary.additional_properties
+    summary = snapshot.summary.additional_properties
     assert (facts.files, facts.bytes, facts.rows) == tuple(
-        int(told[total]) for total in ("total-data-files", "total-files-size", "total-records")
+        int(summary[total]) for total in ("total-data-files", "total-files-size", "total-records")
     )
     live = sorted(file.path for file in READER.live(memory))
     assert live == sorted(path for path in folder.files if path.endswith(".parquet"))

@@ -25,7 +25,7 @@ from lumos.formats.tables.interface import without_secrets
         "AKIAIOSFODNN7EXAMPLE",
     ],
 )
-def test_a_value_that_tells_a_secret_is_left_out(value: str) -> None:
+def test_a_value_that_contains_a_secret_is_left_out(value: str) -> None:
     assert without_secrets({"note": value, "owner": "me"}) == {"owner": "me"}
 
 

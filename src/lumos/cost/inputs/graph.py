@@ -234,7 +234,7 @@ def build_inputs(
         adjustment=unattributed[ADJUSTMENT],
         read=usage.read,
         unverified=usage.unverified,
-        avoidable=_avoidable(committed_numbers, graph.nodes),
+        avoidable=_avoidable_mask(committed_numbers, graph.nodes),
     )
 
 
@@ -262,7 +262,7 @@ def _unattributed(
     }
 
 
-def _avoidable(committed_numbers: set[int], nodes: int) -> Bools | None:
+def _avoidable_mask(committed_numbers: set[int], nodes: int) -> Bools | None:
     if not committed_numbers:
         return None
     avoidable = np.ones(nodes, dtype=np.bool_)

@@ -61,10 +61,10 @@ def compute_shares(graph: CostGraph, method: AttributionMethod) -> Shares:
             division = _ShareDivision(graph, is_flow & ~is_explicit, remaining)
         match method:
             case "equal_split":
-                retained[row] = division.equally(values[row])
+                retained[row] = division.split_equally(values[row])
             case "lineage_weighted":
                 weights = graph.weights[min(row, len(graph.weights) - 1)]
-                retained[row] = division.by_weight(weights, values[row], assumed[row])
+                retained[row] = division.split_by_weight(weights, values[row], assumed[row])
             case "last_touch":
                 retained[row] = division.by_last_read(values[row], assumed[row])
             case _:
@@ -99,12 +99,12 @@ class _ShareDivision:
             graph.live & (self._readers > 0), self._equal_share, without_readers
         )
 
-    def equally(self, values: Floats) -> Floats:
+    def split_equally(self, values: Floats) -> Floats:
         """Equal shares for all edges without an explicit share."""
         values[self._divided] = self._equal_share.take(self._source)
         return self._retained
 
-    def by_weight(self, all_weights: Floats, values: Floats, assumed: Bools) -> Floats:
+    def split_by_weight(self, all_weights: Floats, values: Floats, assumed: Bools) -> Floats:
         """Shares by weight; equal shares if a weight is unknown (a sum with nan is nan)."""
         weights = all_weights[self._divided]
         if (weights < 0).any() or np.isinf(weights).any():

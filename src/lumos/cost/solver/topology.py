@@ -113,7 +113,7 @@ def strong_components(present: Bools, upstream: Integers, downstream: Integers) 
         source, target = merged[source], merged[target]
         is_edge = source != target
         source, target = source[is_edge], target[is_edge]
-    components = _tarjan(nodes, source, target)
+    components = _label_components(nodes, source, target)
     return components[labels]
 
 
@@ -141,7 +141,7 @@ def _connected_groups(nodes: int, first: Integers, second: Integers) -> Integers
             return smallest
 
 
-def _tarjan(nodes: int, upstream: Integers, downstream: Integers) -> Integers:
+def _label_components(nodes: int, upstream: Integers, downstream: Integers) -> Integers:
     """Tarjan's algorithm with an explicit stack; a label is a member of its component."""
     labels = np.arange(nodes)
     counts = np.bincount(upstream, minlength=nodes)

@@ -455,10 +455,10 @@ def _path_globs(path: str, root: str, *, has_one_name: bool) -> tuple[str, ...]:
     folders, stem, extension = path_levels(path)
     names = path[len(anchor) :].strip("/").split("/")
     globs = [
-        _to_glob(level.template.text) if level.template.varies and index >= depth else name
+        _to_glob(level.template.text) if level.template.has_value and index >= depth else name
         for index, (level, name) in enumerate(zip(folders, names, strict=False))
     ]
-    if stem.varies or not has_one_name:
+    if stem.has_value or not has_one_name:
         globs.append(
             _to_glob(stem.text) + extension + ("" if names[-1].endswith(extension) else "*")
         )

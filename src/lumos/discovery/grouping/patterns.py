@@ -113,7 +113,7 @@ _LETTERS_OR_DIGITS: Final = re.compile(r"[A-Za-z]+|\d+")
 class FileAssignment(NamedTuple):
     """The dataset and partition of a file, by its path.
 
-    `base` is the path above the first folder that varies, and `pattern` is the remaining path
+    `base` is the path above the first folder with a value, and `pattern` is the remaining path
     with placeholders such as `{date}` or `dt={hive}`. `partitions` are the keys with their values,
     and the dates of the path with their placeholders as keys. `path_values` are values of keys,
     identifiers and codes; files that differ in one of them and in their columns are different
@@ -219,7 +219,7 @@ def _file_name(name: str, below_year: bool) -> FileName:
         extension,
         _path_key(template, _FILE_PLACEHOLDERS) + extension,
         template.is_writer_name,
-        _times(template),
+        _time_partitions(template),
         tuple((f"{NAME_LABEL}{index}", value) for index, value in values),
         tuple(
             (f"{DATED_NAME_LABEL}{index}", value)
@@ -256,7 +256,7 @@ def is_named_by_file(path: str) -> bool:
 
 def words_of(template: ValueTemplate) -> str:
     """The text of a name without its values and their separators."""
-    if not template.varies:
+    if not template.has_value:
         return restore_braces(template.text)
     text = PLACEHOLDER.sub(lambda match: match[0] if match[1] in BRACES else "\0", template.text)
     text = _BETWEEN_VALUES.sub("\0", text)
@@ -296,7 +296,7 @@ def is_time_partition(key: str, value: str) -> bool:
     is_short = len(words) > 1 and len(words[-1]) == 1
     if key.startswith("{") or (words and not is_short and words[-1] in _TIME_WORDS):
         return True
-    return bool(_times(file_template(value)))
+    return bool(_time_partitions(file_template(value)))
 
 
 class _FolderAnalysis(NamedTuple):
@@ -328,7 +328,7 @@ def _analyse_folder(folder: str) -> _FolderAnalysis:
     above = _analyse_folder(parent)
     level, kind = _parse_folder(name, above.next_part)
     base, pattern = above.base, above.pattern
-    if pattern or level.template.varies:
+    if pattern or level.template.has_value:
         pattern += f"{level.template.text}/"
     else:
         base = folder
@@ -391,8 +391,8 @@ def _parse_folder(name: str, expected_date_part: str) -> tuple[PathLevel, str]:
     level = PathLevel(
         template,
         _path_key(template, _FOLDER_PLACEHOLDERS),
-        is_partition=template.varies and template.is_writer_name,
-        times=_times(template),
+        is_partition=template.has_value and template.is_writer_name,
+        times=_time_partitions(template),
         path_values=tuple(filter(None, _identifying_values(template))),
     )
     is_single_value = len(template.kinds) == 1 and template.text == f"{{{template.kinds[0]}}}"
@@ -404,7 +404,7 @@ def _value_level(kind: str, value: str) -> PathLevel:
     template = ValueTemplate.of_one(kind, value)
     path_values = (value,) if kind in ("id", "number") else ()
     return PathLevel(
-        template, "", is_partition=True, times=_times(template), path_values=path_values
+        template, "", is_partition=True, times=_time_partitions(template), path_values=path_values
     )
 
 
@@ -442,7 +442,7 @@ def _path_key(template: ValueTemplate, placeholders: dict[str, str]) -> str:
     return _AFTER_DATE.sub(r"\1", text) if _ANY_VALUE in text else text
 
 
-def _times(template: ValueTemplate) -> Partitions:
+def _time_partitions(template: ValueTemplate) -> Partitions:
     return tuple(
         (f"{{{kind}}}", to_sortable(kind, value))
         for kind, value in zip(template.kinds, template.values, strict=True)

@@ -160,7 +160,7 @@ class ValueTemplate(NamedTuple):
         return cls(f"{{{kind}}}", (kind,), (value,))
 
     @property
-    def varies(self) -> bool:
+    def has_value(self) -> bool:
         """Whether the name contains a value."""
         return any(kind not in BRACES for kind in self.kinds)
 
@@ -173,8 +173,8 @@ class ValueTemplate(NamedTuple):
     def is_writer_name(self) -> bool:
         """Whether the name consists only of values and words of writers, such as `part-00000`."""
         words = set(self.words)
-        named = words - _WRITER_MARKS if self.varies else words
-        if not named <= WRITER_WORDS or not (named or (self.varies and not words)):
+        named = words - _WRITER_MARKS if self.has_value else words
+        if not named <= WRITER_WORDS or not (named or (self.has_value and not words)):
             return False
         # Characters other than letters, digits and separators also name something: 🎉1, $1.
         return (

@@ -288,10 +288,10 @@ class LakeContents:
             group=group,
             partitions=assignment.partitions,
             shape=schema.shape,
-            drifts=self._drifts(group, row),
+            drifts=self._is_drift(group, row),
         )
 
-    def _drifts(self, group: DatasetGroup, row: FileRow) -> bool:
+    def _is_drift(self, group: DatasetGroup, row: FileRow) -> bool:
         assert row.schema_fingerprint is not None
         assert row.format is not None
         if not FORMATS[row.format].declares_schema:

@@ -90,10 +90,10 @@ def plan_scope(
         if owned_paths.folder_of(f"{root}/") is None
     }
     root = selection.root.rstrip("/")
-    folders = _outermost({*folders, *new_tables})
+    folders = _outermost_folders({*folders, *new_tables})
     while len(folders) + len(files) > _MAX_RANGES:
         # Listing one folder with everything in it is faster than listing many folders in it.
-        folders = _outermost({folder.rpartition("/")[0] for folder in (*folders, *files)})
+        folders = _outermost_folders({folder.rpartition("/")[0] for folder in (*folders, *files)})
         files = {}
         if any(is_below(root, folder) for folder in folders):
             return None
@@ -127,7 +127,7 @@ def _may_be_in_excluded_table(folder: str, selection: FileSelection) -> bool:
     return False
 
 
-def _outermost(folders: Collection[str]) -> set[str]:
+def _outermost_folders(folders: Collection[str]) -> set[str]:
     """The folders that do not lie inside another one."""
     all_folders = OwnedPaths(folders)
     return {

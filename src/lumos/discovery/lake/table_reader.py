@@ -282,7 +282,11 @@ def _read(job: TableJob, task: TableTask, folder: StoredTableFolder, kind: str) 
     reader_state = _load_memory(record, job.state_access) if has_same_reader else None
     facts, memory = reader.read(folder, reader_state, max_commits=job.selection.table_history)
     check_width(len(KnownSchema(facts.schema).leaves))
-    if facts.elsewhere and not task.log and (table := _read_elsewhere(job, task, kind)) is not None:
+    if (
+        facts.table_location
+        and not task.log
+        and (table := _read_elsewhere(job, task, kind)) is not None
+    ):
         return table
     if others := ", ".join(other for other in task.kinds if other != kind):
         properties = {**facts.properties, "also": others}
@@ -343,7 +347,7 @@ def _problem(root: str, code: str, reason: str) -> Problem:
 def _remarks(job: TableJob, root: str, facts: TableFacts) -> list[Problem]:
     remarks = list(facts.remarks)
     scanned = f"{job.selection.root.rstrip('/')}/"
-    locations = (canonical(each, root) for each in facts.claims)
+    locations = (canonical(each, root) for each in facts.outside_locations)
     elsewhere = (each for each in locations if not f"{each.rstrip('/')}/".startswith(scanned))
     if outside := sorted(set(islice(map(folder_without_partitions, elsewhere), _MAX_OWNED_FILES))):
         folders = ", ".join(outside[:3]) + (" and elsewhere" if len(outside) > 3 else "")
@@ -363,7 +367,7 @@ def _owned_paths(facts: TableFacts, root: str, scanned: str, *, log: str) -> tup
     """
     prefix = f"{scanned.rstrip('/')}/"
     own_prefix = f"{root}/"
-    claimed = {canonical(each, root).rstrip("/") for each in facts.claims}
+    claimed = {canonical(each, root).rstrip("/") for each in facts.outside_locations}
     outside = {
         each for each in claimed if each.startswith(prefix) and not each.startswith(own_prefix)
     }

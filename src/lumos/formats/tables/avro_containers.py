@@ -138,7 +138,7 @@ class _SafeSchema:
         if isinstance(schema, list):
             options = [self._type(option, level + 1) for option in schema]
             deepest = max((depth for _, _, depth in options), default=0)
-            return [plain for plain, _, _ in options], 1, self._deeper(deepest)
+            return [plain for plain, _, _ in options], 1, self._nested_level(deepest)
         if not isinstance(schema, dict):
             raise MalformedData("Its schema is not an Avro schema.")
         kind = schema.get("type")
@@ -147,9 +147,9 @@ class _SafeSchema:
             items, min_bytes, depth = self._type(schema.get(part), level + 1)
             if min_bytes == 0:
                 raise MalformedData("A list of empty values may be endless.")
-            return {"type": kind, part: items}, 1, self._deeper(depth)
+            return {"type": kind, part: items}, 1, self._nested_level(depth)
         if kind in _NAMED:
-            return self._named(schema, kind, level)
+            return self._convert_named_type(schema, kind, level)
         return self._type(kind, level + 1)
 
     def _reference(self, name: str) -> tuple[int, int]:
@@ -161,7 +161,9 @@ class _SafeSchema:
             raise MalformedData("Its schema refers to an unknown type, or is recursive.")
         return min_bytes, depth
 
-    def _named(self, schema: dict[str, Any], kind: str, level: int) -> tuple[object, int, int]:
+    def _convert_named_type(
+        self, schema: dict[str, Any], kind: str, level: int
+    ) -> tuple[object, int, int]:
         name = schema.get("name")
         if (
             not isinstance(name, str)
@@ -195,9 +197,9 @@ class _SafeSchema:
             total, deepest = total + min_bytes, max(deepest, depth)
             if self._keep is None or level > 2 or field["name"] in self._keep:
                 plain.append({"name": field["name"], "type": type})
-        return plain, total, self._deeper(deepest)
+        return plain, total, self._nested_level(deepest)
 
-    def _deeper(self, depth: int) -> int:
+    def _nested_level(self, depth: int) -> int:
         if depth >= _MAX_DEPTH:
             raise MalformedData("Its schema nests too deeply.")
         return depth + 1

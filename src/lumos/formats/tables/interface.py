@@ -117,9 +117,9 @@ def remarks_on_features(features: Iterable[TableFeature]) -> tuple[Remark, ...]:
 class TableFacts(msgspec.Struct, frozen=True, kw_only=True):
     """A table as of its current version.
 
-    `past` are all schemas in the order of time, including the current one. `claims` are URIs of
-    folders outside of the root whose files belong to the table, as written in its metadata.
-    `elsewhere` is the location of the table if the root only contains its metadata.
+    `past` are all schemas in the order of time, including the current one. `outside_locations` are
+    URIs of folders outside of the root whose files belong to the table, as written in its metadata.
+    `table_location` is the location of the table if the root only contains its metadata.
     """
 
     kind: TableKind
@@ -141,8 +141,8 @@ class TableFacts(msgspec.Struct, frozen=True, kw_only=True):
     past: tuple[TableSchemaVersion, ...] = ()
     features: tuple[TableFeature, ...] = ()
     remarks: tuple[Remark, ...] = ()
-    claims: tuple[str, ...] = ()
-    elsewhere: str = ""
+    outside_locations: tuple[str, ...] = msgspec.field(default=(), name="claims")
+    table_location: str = msgspec.field(default="", name="elsewhere")
     # Changes with every change of the live data.
     content: str
 

@@ -347,7 +347,7 @@ class _Propagation:
         return self._versions(urn).with_added_columns_as_existing()
 
     def _result(self) -> Impact:
-        results = [self._results.get(urn) or self._unaffected(urn)
+        results = [self._results.get(urn) or self._unaffected_dataset(urn)
                    for urn in self._graph.distance if urn != self._urn]  # fmt: skip
         results.sort(key=lambda each: (rank(each.verdict), each.distance, each.urn))
         ranks = self._graph.rank
@@ -365,7 +365,7 @@ class _Propagation:
             order=order,
         )
 
-    def _unaffected(self, urn: str) -> DatasetImpact:
+    def _unaffected_dataset(self, urn: str) -> DatasetImpact:
         text = "reads nothing that changes"
         return DatasetImpact(
             urn=urn,

@@ -191,7 +191,7 @@ class TableVersions(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def changed(self) -> frozenset[str]:
         """The columns that are added, removed or change type or nullability."""
         return self.unknown_columns.union(
-            name for name, (before, after) in self.columns.items() if _differs(before, after)
+            name for name, (before, after) in self.columns.items() if _is_different(before, after)
         )
 
     @property
@@ -219,7 +219,7 @@ class TableVersions(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return not (self.changed or self.is_reordered or self.may_have_changed)
 
 
-def _differs(before: Field | None, after: Field | None) -> bool:
+def _is_different(before: Field | None, after: Field | None) -> bool:
     if before is after:
         return False
     if before is None or after is None:

@@ -150,27 +150,27 @@ class NumberTypes:
         """The type of SUM."""
         if type in SIGNED:
             return INT64
-        return FLOAT64 if type in FLOATS else self._computed(type)
+        return FLOAT64 if type in FLOATS else self._computed_type(type)
 
     def average(self, type: DataType) -> DataType | None:
         """The type of AVG."""
-        return FLOAT64 if type in FLOATS else self._computed(type)
+        return FLOAT64 if type in FLOATS else self._computed_type(type)
 
     def round(self, type: DataType, places: int | None) -> DataType | None:
         """The type of ROUND; `places` is None if it is not a literal."""
         del places
-        return FLOAT64 if type in FLOATS else self._computed(type)
+        return FLOAT64 if type in FLOATS else self._computed_type(type)
 
     def floor(self, type: DataType, places: int | None) -> DataType | None:
         """The type of FLOOR and CEIL, with `places` if they round to a decimal place."""
         del places
-        return self._computed(type)
+        return self._computed_type(type)
 
     def truncate(self, type: DataType) -> DataType | None:
         """The type of TRUNC of a number."""
-        return self._computed(type)
+        return self._computed_type(type)
 
-    def _computed(self, type: DataType) -> DataType | None:
+    def _computed_type(self, type: DataType) -> DataType | None:
         """The type of a number computed from a decimal; None for other types."""
         return UNKNOWN if isinstance(type, Decimal | Unknown) else None
 
@@ -552,8 +552,8 @@ class PostgresNumbers(NumberTypes):
         """A numeric."""
         return Decimal() if isinstance(type, Decimal) else super().negate(type)
 
-    def _computed(self, type: DataType) -> DataType | None:
-        return Decimal() if isinstance(type, Decimal) else super()._computed(type)
+    def _computed_type(self, type: DataType) -> DataType | None:
+        return Decimal() if isinstance(type, Decimal) else super()._computed_type(type)
 
 
 class BigqueryNumbers(NumberTypes):
@@ -564,9 +564,9 @@ class BigqueryNumbers(NumberTypes):
 
     def _decimals(self, operator: Operator, one: Operand, other: Operand) -> DataType:
         del operator
-        return self._wider(one.type, other.type)
+        return self._large_enough(one.type, other.type)
 
-    def _wider(self, *types: DataType) -> DataType:
+    def _large_enough(self, *types: DataType) -> DataType:
         decimals = [type for type in types if isinstance(type, Decimal)]
         is_big = any(
             type.precision is not None and (type.precision - type.scale > 29 or type.scale > 9)
@@ -574,8 +574,10 @@ class BigqueryNumbers(NumberTypes):
         )
         return self._bignumeric if is_big else self._numeric
 
-    def _computed(self, type: DataType) -> DataType | None:
-        return self._wider(type) if isinstance(type, Decimal) else super()._computed(type)
+    def _computed_type(self, type: DataType) -> DataType | None:
+        return (
+            self._large_enough(type) if isinstance(type, Decimal) else super()._computed_type(type)
+        )
 
 
 def _snowflake_product(one: DecimalSize, other: DecimalSize) -> DataType:

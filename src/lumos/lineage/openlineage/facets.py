@@ -166,7 +166,7 @@ def columns_by_input(facet: ColumnLineageFacet) -> dict[DatasetKey, InputColumns
     for field in facet.dataset or ():
         columns = _columns(by_input, field)
         for transformation in field.transformations or (Transformation(type="INDIRECT"),):
-            _add(columns, _use(field, transformation, None))
+            _add(columns, _column_use(field, transformation, None))
     return by_input
 
 
@@ -203,7 +203,7 @@ def _mappings_and_uses(
     for each in transformations:
         subtype = (each.subtype or "").upper()
         if (each.type or "DIRECT").upper() == "INDIRECT" or subtype in _USES:
-            yield _use(field, each, column)
+            yield _column_use(field, each, column)
             continue
         yield ColumnMapping(
             upstream=field.field,
@@ -214,7 +214,7 @@ def _mappings_and_uses(
         )
 
 
-def _use(field: InputField, transformation: Transformation, column: str | None) -> ColumnUse:
+def _column_use(field: InputField, transformation: Transformation, column: str | None) -> ColumnUse:
     return ColumnUse(
         upstream=field.field,
         usage=_USES.get((transformation.subtype or "").upper(), UseKind.CONDITIONAL),

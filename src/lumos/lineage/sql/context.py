@@ -158,7 +158,7 @@ class Scope:
         if len(matches) == 1:
             return matches[0][1]
         if matches:
-            return _ambiguous(name, [source for source, _ in matches])
+            return _ambiguous_column(name, [source for source, _ in matches])
         if name in self.scalars:
             return self.scalars[name].with_name(name)
         if name in self.aliases:
@@ -178,11 +178,11 @@ class Scope:
             candidates = confirmed if len(confirmed) == 1 else candidates
         if len(candidates) == 1:
             guess = candidates[0].relation.guess(name)
-            return guess if guess is not None else _ambiguous(name, candidates)
+            return guess if guess is not None else _ambiguous_column(name, candidates)
         for source in self.sources:
             if source.name == name:
                 return _whole_row(source, name)
-        return _ambiguous(name, candidates) if candidates else None
+        return _ambiguous_column(name, candidates) if candidates else None
 
     def _resolve_unknown(self, name: str) -> QueryColumn | UnresolvedColumn:
         """Resolve a name that no schema contains.
@@ -438,7 +438,7 @@ def _qualified_column(source: FromItem, name: str) -> QueryColumn | UnresolvedCo
     return UnresolvedColumn(f"'{source.name}' has no column '{name}'")
 
 
-def _ambiguous(name: str, sources: list[FromItem]) -> UnresolvedColumn:
+def _ambiguous_column(name: str, sources: list[FromItem]) -> UnresolvedColumn:
     names = ", ".join(source.name or ".".join(source.parts) for source in sources)
     return UnresolvedColumn(f"column '{name}' is ambiguous: it may come from {names}")
 

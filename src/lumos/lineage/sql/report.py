@@ -57,7 +57,7 @@ def report_script(
                 downstream=_reference(target, platform),
                 type="VIEW" if target in views else "COPIED" if target in copies else "TRANSFORMED",
                 columns=tuple(_mapping(edge, file) for edge in edges if edge.usage is None),
-                uses=tuple(use for edge in edges if (use := _use(edge, file)) is not None),
+                uses=tuple(use for edge in edges if (use := _column_use(edge, file)) is not None),
             )
             for (source, target), edges in sorted(by_pair.items(), key=lambda pair: pair[0])
         ),
@@ -158,7 +158,7 @@ def _mapping(edge: ColumnEdge, file: str | None) -> ColumnMapping:
     )
 
 
-def _use(edge: ColumnEdge, file: str | None) -> ColumnUse | None:
+def _column_use(edge: ColumnEdge, file: str | None) -> ColumnUse | None:
     if edge.usage is None:
         return None
     return ColumnUse(

@@ -207,7 +207,7 @@ def _write(type: types.DataType, type_path: TypePath) -> pa.DataType:
         case types.Enum():
             return pa.dictionary(pa.int32(), pa.string())
         case types.Unknown(name):
-            return _opaque(name)
+            return _opaque_type(name)
         case _:
             return _write_nested(type, type_path)
 
@@ -219,7 +219,7 @@ def _write_decimal(precision: int, scale: int) -> pa.DataType:
     return pa.decimal128(precision, scale) if precision <= 38 else pa.decimal256(precision, scale)
 
 
-def _opaque(name: str) -> pa.DataType:
+def _opaque_type(name: str) -> pa.DataType:
     return pa.opaque(pa.binary(), _encodable(name), "lumos")
 
 
@@ -250,4 +250,4 @@ def _write_nested(type: types.DataType, type_path: TypePath) -> pa.DataType:
                 ]
             )
         case _:
-            return _opaque(type.text)
+            return _opaque_type(type.text)

@@ -194,7 +194,11 @@ class _Reader:
             case "enum" | "fixed":
                 self._define(schema, namespace)
                 type_path.note(text_at(schema, "doc"))
-                return types.Enum(texts_at(schema, "symbols")) if kind == "enum" else _fixed(schema)
+                return (
+                    types.Enum(texts_at(schema, "symbols"))
+                    if kind == "enum"
+                    else _fixed_type(schema)
+                )
             case str():
                 return _logical(kind, schema) or self._resolve_reference(kind, namespace, type_path)
             case _:
@@ -267,7 +271,7 @@ def _field_name(field: dict[str, Any]) -> str:
     return original if original is not None else text_at(field, "name") or ""
 
 
-def _fixed(schema: dict[str, Any]) -> types.DataType:
+def _fixed_type(schema: dict[str, Any]) -> types.DataType:
     size = max(number_at(schema, "size") or 0, 0)
     match schema.get("logicalType"), size:
         case "decimal", _:
@@ -470,13 +474,13 @@ def _set_default(field: dict[str, Any], text: str) -> None:
     for branch in branches:
         base = branch["type"] if isinstance(branch, dict) else branch
         value = text if base in ("string", "enum") else default_value(text)
-        if _fits(value, base, branch):
+        if _is_valid_default(value, base, branch):
             field["type"] = _collapse([branch, *(each for each in branches if each is not branch)])
             field["default"] = value
             return
 
 
-def _fits(value: Any, base: str, schema: AvroSchema) -> bool:
+def _is_valid_default(value: Any, base: str, schema: AvroSchema) -> bool:
     if base == "enum" and isinstance(schema, dict):
         return bool(value in schema["symbols"])
     if base in _BITS:

@@ -91,13 +91,13 @@ class JsonSchemaDocument:
                         replacement=replacement or types.Unknown(f"ref:{pointer}"),
                     )
                 is_expanded, type_path = True, type_path.within(pointer)
-                schema = _merge([_without(schema, _REFERENCES), target])
+                schema = _merge([_drop_keywords(schema, _REFERENCES), target])
             elif parts := objects_at(schema, "allOf"):
                 if self.references.is_exhausted:
                     return ResolvedJsonSchema({}, type_path, nullable, replacement=TOO_LARGE)
                 parts, type_path = self._targets(parts, type_path)
                 is_expanded = True
-                schema = _merge([_without(schema, ("allOf",)), *parts])
+                schema = _merge([_drop_keywords(schema, ("allOf",)), *parts])
             else:
                 options = _options(schema)
                 others = tuple(option for option in options if not _is_null(option))
@@ -158,7 +158,7 @@ def _options(schema: dict[str, Any]) -> list[dict[str, Any]]:
     if "properties" in schema:
         return []
     options = objects_at(schema, "anyOf") or objects_at(schema, "oneOf")
-    own = _without(schema, (*_CHOICES, *_ANNOTATIONS))
+    own = _drop_keywords(schema, (*_CHOICES, *_ANNOTATIONS))
     return [_merge([option, own]) for option in options]
 
 
@@ -168,7 +168,7 @@ def _is_null(schema: dict[str, Any]) -> bool:
     return schema.get("type") in ("null", ["null"]) or schema.get("enum") == [None]
 
 
-def _without(schema: dict[str, Any], keywords: Iterable[str]) -> dict[str, Any]:
+def _drop_keywords(schema: dict[str, Any], keywords: Iterable[str]) -> dict[str, Any]:
     excluded = frozenset(keywords)
     return {keyword: value for keyword, value in schema.items() if keyword not in excluded}
 
@@ -180,7 +180,10 @@ def _merge(schemas: Iterable[dict[str, Any]]) -> dict[str, Any]:
         for keyword, value in schema.items():
             known = merged.get(keyword)
             if keyword == "properties" and isinstance(value, dict):
-                merged[keyword] = {**object_at(merged, keyword), **_without(value, known or ())}
+                merged[keyword] = {
+                    **object_at(merged, keyword),
+                    **_drop_keywords(value, known or ()),
+                }
             elif keyword in ("required", "allOf") and isinstance(value, list):
                 merged[keyword] = [*(known if isinstance(known, list) else ()), *value]
             else:

@@ -166,16 +166,16 @@ class _Reader:
         if path.is_deepest:
             return TOO_DEEP
         if isinstance(field, ast.MapField):
-            value = self._named(field.value_type, scope, path.value())
+            value = self._named_type(field.value_type, scope, path.value())
             return types.Map(
                 _SCALARS.get(field.key_type, types.STRING), value, value_nullable=False
             )
         is_repeated = field.cardinality is ast.FieldCardinality.REPEATED
         name = field.name if isinstance(field, ast.Group) else field.type
-        inner = self._named(name, scope, path.element() if is_repeated else path)
+        inner = self._named_type(name, scope, path.element() if is_repeated else path)
         return types.Array(inner, element_nullable=False) if is_repeated else inner
 
-    def _named(self, name: str, scope: str, path: TypePath) -> types.DataType:
+    def _named_type(self, name: str, scope: str, path: TypePath) -> types.DataType:
         if name in _SCALARS:
             return _SCALARS[name]
         for full_name in _candidates(name, scope):

@@ -108,7 +108,7 @@ def _read_field(field: dict[str, Any], type_path: TypePath) -> types.DataType:
     )
     type = _read(field.get("type"), type_path)
     # Spark stores VARCHAR as STRING and its length in the metadata, for readers without VARCHAR.
-    declared = _named(text_at(metadata, _DECLARED_TYPE) or "")
+    declared = _named_type(text_at(metadata, _DECLARED_TYPE) or "")
     return declared if type == types.STRING and isinstance(declared, types.String) else type
 
 
@@ -118,13 +118,13 @@ def _read(value: object, type_path: TypePath) -> types.DataType:
             break
         value = value.get("sqlType")
     if isinstance(value, str):
-        return _named(value)
+        return _named_type(value)
     if not isinstance(value, dict):
         return types.UNKNOWN
     return _read_nested(value, type_path)
 
 
-def _named(name: str) -> types.DataType:
+def _named_type(name: str) -> types.DataType:
     if name in _FROM_NAME:
         return _FROM_NAME[name]
     if _DAY_TIME.match(name):

@@ -89,7 +89,7 @@ def _timestamp(digits: int, *, zoned: bool = False) -> _Reading:
     return lambda numbers: types.Timestamp(_unit(numbers[0] if numbers else digits), zoned=zoned)
 
 
-def _float(numbers: tuple[int, ...]) -> types.DataType:
+def _float_type(numbers: tuple[int, ...]) -> types.DataType:
     return types.FLOAT32 if numbers and numbers[0] <= 24 else types.FLOAT64
 
 
@@ -116,7 +116,7 @@ _READINGS: Final[dict[Dialect, dict[str, _Reading]]] = {
         **_named(types.UINT32, "oid"),
         **_named(types.FLOAT32, "real|float4"),
         **_named(types.FLOAT64, "double precision|float8"),
-        **_named(_float, "float"),
+        **_named(_float_type, "float"),
         **_named(_decimal(types.Decimal()), "numeric|decimal|dec"),
         **_named(types.Decimal(19, 2), "money"),
         **_named(types.STRING, "text|citext|name"),

@@ -184,7 +184,7 @@ class EntryCheck:
     def _malformed(self, kind: EntryKind, position: int, problem: MalformedJson) -> SnapshotProblem:
         entry_path = self._container.path_of(kind, position)
         self._reported.add(entry_path)
-        code = "truncated" if problem.cut_off else "format"
+        code = "truncated" if problem.is_truncated else "format"
         return SnapshotProblem(
             code=code, path=f"{entry_path}{problem.path}", text=f"{problem.problem}."
         )

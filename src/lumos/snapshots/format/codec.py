@@ -39,7 +39,7 @@ class MalformedJson(Exception):
         super().__init__(f"{path}: {problem}")
 
     @property
-    def cut_off(self) -> bool:
+    def is_truncated(self) -> bool:
         """Whether the end is missing."""
         return "truncated" in self.problem
 

@@ -82,22 +82,22 @@ class _Comparison:
         old_record, new_record = next(old, None), next(new, None)
         while old_record is not None or new_record is not None:
             if new_record is None or (old_record is not None and old_record.key < new_record.key):
-                yield from self._removed(old_record)
+                yield from self._removed_entry(old_record)
                 old_record = next(old, None)
             elif old_record is None or new_record.key < old_record.key:
-                yield from self._added(new_record)
+                yield from self._added_entry(new_record)
                 new_record = next(new, None)
             else:
                 if old_record.body != new_record.body:
                     yield from self._changed(old_record, new_record)
                 old_record, new_record = next(old, None), next(new, None)
 
-    def _removed(self, record: EntryRecord | None) -> Iterator[Difference]:
+    def _removed_entry(self, record: EntryRecord | None) -> Iterator[Difference]:
         assert record is not None
         if not self._after_is_part and not self._is_ignored(self._before, record):
             yield entry_difference(self._kind, record.key, added=False)
 
-    def _added(self, record: EntryRecord) -> Iterator[Difference]:
+    def _added_entry(self, record: EntryRecord) -> Iterator[Difference]:
         if not self._before_is_part and not self._is_ignored(self._after, record):
             yield entry_difference(self._kind, record.key, added=True)
 

@@ -166,7 +166,7 @@ def convert_entry(kind: EntryKind, plain: Any) -> dict[str, Any]:
         converted, rest = _job(legacy_object("", plain)), {}
     else:
         named = legacy_object("", {"name": plain} if isinstance(plain, str) else plain)
-        converted, rest = _named(kind, named), {}
+        converted, rest = _convert_named_item(kind, named), {}
     extras = pop_unknown_keys(kind, converted)
     legacy_extras = rest | extras
     # Drop parts that are empty now.
@@ -183,7 +183,7 @@ def _job(job: LegacyObject) -> dict[str, Any]:
     return job.values | without_empty(urn=urn, **ends)
 
 
-def _named(kind: EntryKind, named: LegacyObject) -> dict[str, Any]:
+def _convert_named_item(kind: EntryKind, named: LegacyObject) -> dict[str, Any]:
     name = named.take("name", "user", "group", "term", "username", "id", "urn")
     if kind is GLOSSARY and "definition" not in named.values:
         return named.rest(name=_plain_name(name), definition=named.take("description"))

@@ -166,7 +166,7 @@ class OpenSnapshot:
 
     def format_error(self, path: str, problem: MalformedJson) -> SnapshotError:
         """The error for JSON that does not have the expected format."""
-        error = TruncatedSnapshot if problem.cut_off else SnapshotError
+        error = TruncatedSnapshot if problem.is_truncated else SnapshotError
         return error(self.file, path, f"{problem.problem}.")
 
 

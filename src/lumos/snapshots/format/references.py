@@ -66,7 +66,7 @@ class ReferenceIndex:
                 continue
             # Datasets come last, after all users, groups and terms.
             is_complete = kind is DATASETS and reference.kinds is not _NODES
-            if not self._resolves(reference) and (not is_complete or self._lists(reference)):
+            if not self._is_resolved(reference) and (not is_complete or self._lists(reference)):
                 self._unresolved.append(DanglingReference(kind, position, reference))
 
     def add_broken(self, kind: EntryKind, body: bytes) -> None:
@@ -82,10 +82,10 @@ class ReferenceIndex:
         """
         for entry in self._unresolved:
             is_listed = entry.reference.is_lineage or self._lists(entry.reference)
-            if is_listed and not self._resolves(entry.reference):
+            if is_listed and not self._is_resolved(entry.reference):
                 yield entry
 
-    def _resolves(self, reference: EntryReference) -> bool:
+    def _is_resolved(self, reference: EntryReference) -> bool:
         return any(reference.key in self._known[name] for name in reference.kinds)
 
     def _lists(self, reference: EntryReference) -> bool:
@@ -101,9 +101,9 @@ def references_of(value: Any) -> Iterable[EntryReference]:
         case GlossaryTerm():
             return _term_references(value)
         case User():
-            return _named("groups", _GROUPS, value.groups)
+            return _references("groups", _GROUPS, value.groups)
         case Group():
-            return _named("members", _USERS, value.members)
+            return _references("members", _USERS, value.members)
         case _:
             return ()
 
@@ -119,19 +119,19 @@ def _dataset_references(dataset: CatalogEntry) -> Iterator[EntryReference]:
             kinds = _GROUPS if owner.kind == "group" else _USERS
             yield EntryReference("ownership.owners", index, kinds, owner.name)
     if dataset.governance is not None and dataset.governance.terms:
-        yield from _named("governance.terms", _TERMS, dataset.governance.terms)
+        yield from _references("governance.terms", _TERMS, dataset.governance.terms)
     for index, field in enumerate(dataset.schema.fields if dataset.schema else ()):
         if field.terms:
-            yield from _named(f"schema.fields[{index}].terms", _TERMS, field.terms)
+            yield from _references(f"schema.fields[{index}].terms", _TERMS, field.terms)
         for number, note in enumerate(field.nested):
             if note.terms:
                 path = f"schema.fields[{index}].nested[{number}].terms"
-                yield from _named(path, _TERMS, note.terms)
+                yield from _references(path, _TERMS, note.terms)
 
 
 def _job_references(job: Job) -> Iterator[EntryReference]:
-    yield from _named("inputs", _NODES, job.inputs)
-    yield from _named("outputs", _NODES, job.outputs)
+    yield from _references("inputs", _NODES, job.inputs)
+    yield from _references("outputs", _NODES, job.outputs)
     if job.owner is not None:
         yield EntryReference("owner", None, _PEOPLE, job.owner)
 
@@ -139,10 +139,10 @@ def _job_references(job: Job) -> Iterator[EntryReference]:
 def _term_references(term: GlossaryTerm) -> Iterator[EntryReference]:
     if term.parent is not None:
         yield EntryReference(_PARENT, None, _TERMS, term.parent)
-    yield from _named("related", _TERMS, term.related)
-    yield from _named("owners", _PEOPLE, term.owners)
+    yield from _references("related", _TERMS, term.related)
+    yield from _references("owners", _PEOPLE, term.owners)
 
 
-def _named(path: str, kinds: tuple[str, ...], keys: Iterable[str]) -> Iterator[EntryReference]:
+def _references(path: str, kinds: tuple[str, ...], keys: Iterable[str]) -> Iterator[EntryReference]:
     for index, key in enumerate(keys):
         yield EntryReference(path, index, kinds, key)

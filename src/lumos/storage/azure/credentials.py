@@ -154,19 +154,23 @@ class AzureCredentials:
 
     def current(self) -> AzureLogin:
         """A login that is valid for a few minutes."""
-        if self._static is not None:
-            return self._static
+        if self._static_login is not None:
+            return self._static_login
         token = self._tokens.current()
         return BearerToken(token.text, expires=token.expires)
 
     def mask_secrets(self, text: str) -> str:
         """The text with all secrets masked."""
-        text = self._static.mask_secrets(text) if self._static else self._tokens.mask_secrets(text)
+        text = (
+            self._static_login.mask_secrets(text)
+            if self._static_login
+            else self._tokens.mask_secrets(text)
+        )
         secret = self._access.client_secret
         return text.replace(secret, MASK) if secret else text
 
     @cached_property
-    def _static(self) -> AzureLogin | None:
+    def _static_login(self) -> AzureLogin | None:
         access = self._access
         if access.anonymous:
             return AzureLogin()

@@ -198,7 +198,7 @@ def table_facts(memory: DeltaMemory, remarks: Iterable[Remark]) -> TableFacts:
         past=_schema_versions(memory, schema),
         features=features,
         remarks=(*remarks, *remarks_on_features(features), *_remarks_on_history(memory)),
-        claims=live.outside,
+        outside_locations=live.outside,
         content=content.hexdigest(),
     )
 

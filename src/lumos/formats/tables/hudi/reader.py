@@ -335,7 +335,7 @@ class _TableRead:
             past=past,
             features=features,
             remarks=(*self.remarks, *remarks_on_features(features)),
-            claims=tuple(filter(None, [self.properties.values.get(_BOOTSTRAP_PATH)])),
+            outside_locations=tuple(filter(None, [self.properties.values.get(_BOOTSTRAP_PATH)])),
             content=_hash(f"{file.size} {file.path}" for file in files),
         )
         new_memory = _Memory(
@@ -350,29 +350,29 @@ class _TableRead:
         to_read: list[HudiInstant] = []
         for write in writes:
             earlier = self._earlier.get(write.begun)
-            if earlier is not None and earlier.stamp == _stamp(write.entry):
+            if earlier is not None and earlier.stamp == _file_version(write.entry):
                 self.written[write.begun] = earlier
             # Replaced file groups must be known, even if the write is old.
             elif write.begun in recent or write.action == "replacecommit":
                 to_read.append(write)
             else:
-                self._remember(write, None)
+                self._record_write(write, None)
         paths = [f"{self.properties.timeline}/{write.entry.name}" for write in to_read]
         for write, data in zip(to_read, self.folder.read_many(paths), strict=True):
             if isinstance(data, FileNotFoundError) and write is not writes[-1]:
                 # Archived after it was listed.
-                self._remember(write, None)
+                self._record_write(write, None)
             elif isinstance(data, FileNotFoundError):
                 reason = f"{write.entry.name} is listed but missing"
                 raise UnreadableFile("broken_table", reason)
             elif isinstance(data, OSError):
                 raise data
             else:
-                self._remember(write, parse_commit(data, write.entry.name))
+                self._record_write(write, parse_commit(data, write.entry.name))
 
-    def _remember(self, write: HudiInstant, commit: HudiCommit | None) -> None:
+    def _record_write(self, write: HudiInstant, commit: HudiCommit | None) -> None:
         self.written[write.begun] = self._remembered_write(
-            write.begun, write.ended, commit, _stamp(write.entry), write.entry.modified
+            write.begun, write.ended, commit, _file_version(write.entry), write.entry.modified
         )
 
     def _remembered_write(
@@ -530,7 +530,7 @@ class _TableRead:
             yield TableFeature(f"base files in {format}", True)
 
 
-def _stamp(entry: FileEntry) -> tuple[int, int, str]:
+def _file_version(entry: FileEntry) -> tuple[int, int, str]:
     return entry.size, entry.modified, entry.etag
 
 

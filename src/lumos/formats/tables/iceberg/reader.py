@@ -55,7 +55,7 @@ _DATA_PATHS: Final = (
 _MAX_FILES: Final = 10_000
 
 
-def claimed_paths(
+def find_outside_locations(
     parts: Sequence[ManifestContent], metadata: IcebergMetadata, root: str
 ) -> tuple[str, ...]:
     """The URIs of folders and files outside of the root, as in the metadata.
@@ -73,8 +73,8 @@ def claimed_paths(
     for file in _files_outside(parts, others):
         files.add(file)
         if len(files) > _MAX_FILES:
-            return _outermost(own | others, root)
-    return _outermost(own | files, root)
+            return _outermost_locations(own | others, root)
+    return _outermost_locations(own | files, root)
 
 
 def _files_outside(parts: Sequence[ManifestContent], folders: set[str]) -> Iterator[str]:
@@ -85,7 +85,7 @@ def _files_outside(parts: Sequence[ManifestContent], folders: set[str]) -> Itera
                     yield row.path
 
 
-def _outermost(locations: set[str], root: str) -> tuple[str, ...]:
+def _outermost_locations(locations: set[str], root: str) -> tuple[str, ...]:
     """Return locations that are not inside others and do not contain the table."""
     outermost: dict[str, str] = {}
     for location in sorted(locations, key=lambda each: (len(each), each)):
@@ -252,11 +252,11 @@ class IcebergReader(TableReader):
             past=schema_versions,
             features=found,
             remarks=(*current.remarks, *remarks, *remarks_on_features(found)),
-            claims=claimed_paths(parts, metadata, folder.root),
-            elsewhere=location_elsewhere(folder, metadata),
+            outside_locations=find_outside_locations(parts, metadata, folder.root),
+            table_location=location_elsewhere(folder, metadata),
             content=content.hexdigest(),
         )
-        times = _times(metadata, usable_memory.times)
+        times = _snapshot_times(metadata, usable_memory.times)
         new_memory = _Memory(_LAYOUT, location, tuple(parts), history.opened, current.name, times)
         return facts, msgspec.msgpack.encode(new_memory)
 
@@ -265,7 +265,7 @@ class IcebergReader(TableReader):
         return live_files(known.parts, known.times)
 
 
-def _times(metadata: IcebergMetadata, known: Mapping[int, int]) -> dict[int, int]:
+def _snapshot_times(metadata: IcebergMetadata, known: Mapping[int, int]) -> dict[int, int]:
     """The times of snapshots that added rows; those of version 1 have no sequence number."""
     found = {
         each.sequence_number: each.timestamp_ms

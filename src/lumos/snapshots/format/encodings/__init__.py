@@ -14,7 +14,7 @@ from lumos.snapshots.format.encodings.interface import (
 from lumos.snapshots.format.errors import UnknownEncoding
 
 __all__ = [
-    "ENDINGS",
+    "EXTENSIONS",
     "MANIFEST",
     "Bodies",
     "Encoding",
@@ -24,7 +24,7 @@ __all__ = [
     "encoding_of",
 ]
 
-ENDINGS: Final = (".json", ".yaml", ".yml", ".jsonl", ".jsonl.zst", ".parquet")
+EXTENSIONS: Final = (".json", ".yaml", ".yml", ".jsonl", ".jsonl.zst", ".parquet")
 
 
 def encoding_of(path: Path) -> Encoding:
@@ -50,4 +50,4 @@ def encoding_of(path: Path) -> Encoding:
         from lumos.snapshots.format.encodings.parquet_folder import ParquetFolder, write_folder
 
         return Encoding(ParquetFolder, write_folder, is_folder=True)
-    raise UnknownEncoding(path, ENDINGS)
+    raise UnknownEncoding(path, EXTENSIONS)

@@ -118,7 +118,7 @@ def write_json(file: Path, header: bytes, bodies: Bodies) -> None:
 
 def json_error(file: Path, problem: MalformedJson, data: bytes) -> SnapshotError:
     """The error for JSON that cannot be parsed."""
-    if problem.cut_off:
+    if problem.is_truncated:
         cut = "It ends in the middle of a value." if data.strip() else "It is empty."
         return TruncatedSnapshot(file, _position(data, len(data)), cut)
     byte = _BYTE.search(problem.problem)

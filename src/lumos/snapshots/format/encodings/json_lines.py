@@ -98,7 +98,7 @@ class JsonLines(SnapshotContainer):
         try:
             keys = decode_json(line, dict[str, msgspec.Raw])
         except MalformedJson as problem:
-            error = TruncatedSnapshot if problem.cut_off else NotASnapshot
+            error = TruncatedSnapshot if problem.is_truncated else NotASnapshot
             text = f"Expected the header of a snapshot: {problem.problem}."
             raise error(self._file, "line 1", text) from None
         self.unknown_keys = tuple(
@@ -116,7 +116,7 @@ class JsonLines(SnapshotContainer):
             wrapped = decode_json(line, dict[str, msgspec.Raw])
             refuse_duplicate_keys(line, levels=1)
         except MalformedJson as problem:
-            error = TruncatedSnapshot if problem.cut_off else SnapshotError
+            error = TruncatedSnapshot if problem.is_truncated else SnapshotError
             return error(self._file, path, f"{problem.problem}.")
         name = next(iter(wrapped), "")
         if len(wrapped) != 1 or name not in _BY_SINGULAR:
