@@ -102,7 +102,7 @@ def test_the_same_file_again_changes_nothing(lake: RecordedLake) -> None:
     assert lake.lumos.store_status().rows == before
 
 
-def test_a_dry_run_tells_all_and_writes_nothing(lake: RecordedLake) -> None:
+def test_a_dry_run_shows_all_and_writes_nothing(lake: RecordedLake) -> None:
     before = lake.lumos.store_status().rows
     report = lake.lumos.annotations.enrich(write(FILE), dry_run=True)
     assert report.changed == 2
@@ -191,7 +191,7 @@ BAD: list[tuple[str, str]] = [
 
 
 @pytest.mark.parametrize(("text", "words"), BAD, ids=[row[1][:40] for row in BAD])
-def test_a_wrong_file_is_told_with_its_line_and_nothing_is_written(
+def test_a_wrong_file_is_reported_with_its_line_and_nothing_is_written(
     lake: RecordedLake, text: str, words: str
 ) -> None:
     before = lake.lumos.store_status().rows
@@ -200,7 +200,7 @@ def test_a_wrong_file_is_told_with_its_line_and_nothing_is_written(
     assert lake.lumos.store_status().rows == before
 
 
-def test_all_that_is_wrong_is_told_at_once(lake: RecordedLake) -> None:
+def test_all_that_is_wrong_is_reported_at_once(lake: RecordedLake) -> None:
     text = "datasets:\n  - dataset: nothing\n  - dataset: orders\n    fields: {nope: x}\n"
     with pytest.raises(ConfigurationError) as error:
         lake.lumos.annotations.enrich(write(text))
@@ -243,7 +243,7 @@ def named(stored: dict[str, object]) -> RecordedLake:
     return seen
 
 
-def test_names_tell_what_nobody_described(named: RecordedLake) -> None:
+def test_missing_descriptions_are_inferred_from_names(named: RecordedLake) -> None:
     report = named.lumos.annotations.infer()
     assert report.changed == 3
     clicks, other, mart = (
@@ -354,7 +354,7 @@ def test_patterns_look_below_the_folder_that_was_scanned(stored: dict[str, objec
     assert [each.name for each in seen.lumos.annotations.infer().datasets] == ["scratch"]
 
 
-def test_unknown_names_are_told_along_with_errors_of_shape(
+def test_unknown_names_are_reported_along_with_errors_of_shape(
     lake: RecordedLake, tmp_path: Path
 ) -> None:
     known = next(iter(lake.store.list(DatasetFilter())))

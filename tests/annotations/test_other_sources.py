@@ -101,10 +101,10 @@ def test_a_reporter_speaks_before_the_database_and_after_people(shop: PostgresDa
     lumos = lumos_for(shop)
     lumos.ingest()
     urn = orders(lumos).urn
-    said = ReportedAnnotations(
+    reported = ReportedAnnotations(
         dataset=UrnReference(urn=urn), description="of dbt", columns={"EMAIL": "column of dbt"}
     )
-    lumos.annotations.describe("dbt:shop", [(urn, said)])
+    lumos.annotations.describe("dbt:shop", [(urn, reported)])
     assert (description(lumos), email(lumos).description) == ("of dbt", "column of dbt")
     assert lumos.ingest().summary.datasets_unchanged == 1
     lumos.annotations.describe("dbt:shop", [])
@@ -148,7 +148,7 @@ def test_a_comment_that_was_edited_elsewhere_stays(shop: PostgresDatabase, tmp_p
     assert description(other) is None
 
 
-def test_properties_that_a_database_tells_are_its_own(shop: PostgresDatabase) -> None:
+def test_properties_from_a_database_cannot_be_edited(shop: PostgresDatabase) -> None:
     lumos = lumos_for(shop)
     lumos.ingest()
     with pytest.raises(Exception, match="come from the data source"):
@@ -235,9 +235,9 @@ def test_an_import_speaks_after_the_people_here(seen: RecordedLake, tmp_path: Pa
     seen.lumos.snapshot.load(tmp_path / "edited.json")
     assert description(seen.lumos) == "Said elsewhere"
     urn = orders(seen.lumos).urn
-    said = ReportedAnnotations(dataset=UrnReference(urn=urn), description="of dbt")
+    reported = ReportedAnnotations(dataset=UrnReference(urn=urn), description="of dbt")
     assert [
-        word.by for word in seen.lumos.annotations.describe("dbt:shop", [(urn, said)]).overruled
+        word.by for word in seen.lumos.annotations.describe("dbt:shop", [(urn, reported)]).overruled
     ] == ["import"]
 
 
@@ -278,7 +278,7 @@ def test_a_merged_dataset_brings_its_words_along(seen: RecordedLake) -> None:
     assert schema.fields[1].description == "Where to write"
 
 
-def test_differences_between_snapshots_tell_labels_of_fields(
+def test_differences_between_snapshots_show_labels_of_fields(
     seen: RecordedLake, tmp_path: Path
 ) -> None:
     enriched(seen)
@@ -304,9 +304,7 @@ def test_a_selection_takes_the_terms_of_its_fields_along(
     assert [term["name"] for term in document["glossary"]] == ["City"]
 
 
-def test_what_came_by_an_import_is_told_as_an_imports_words(
-    seen: RecordedLake, tmp_path: Path
-) -> None:
+def test_imported_annotations_have_the_reporter_import(seen: RecordedLake, tmp_path: Path) -> None:
     enriched(seen).snapshot.export(tmp_path / "all.json")
     other = Lumos(overrides={"storage.path": str(tmp_path / "other.db")})
     other.snapshot.load(tmp_path / "all.json")

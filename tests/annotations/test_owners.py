@@ -30,35 +30,35 @@ def owners(seen: RecordedLake, name: str) -> list[tuple[str, str, str]]:
 
 
 def test_owners_are_assigned_by_pattern_and_counted(lake: RecordedLake) -> None:
-    desk = lake.lumos.annotations.owners
-    assert desk.add("jane.smith", email="jane@example.com").created
-    assert desk.add("analytics-team", group=True, members=["jane.smith", "li"]).created
-    report = desk.assign("analytics-team", "sales/*", type="data_steward")
+    owners_feature = lake.lumos.annotations.owners
+    assert owners_feature.add("jane.smith", email="jane@example.com").created
+    assert owners_feature.add("analytics-team", group=True, members=["jane.smith", "li"]).created
+    report = owners_feature.assign("analytics-team", "sales/*", type="data_steward")
     assert (report.matched, report.changed) == (2, 2)
-    desk.assign("jane.smith", "orders")
+    owners_feature.assign("jane.smith", "orders")
     assert owners(lake, "sales/orders") == [
         ("analytics-team", "group", "DATA_STEWARD"),
         ("jane.smith", "user", "TECHNICAL_OWNER"),
     ]
-    listed = desk.list()
+    listed = owners_feature.list()
     assert (listed.datasets, listed.unowned, listed.unowned_share) == (4, 2, 0.5)
     assert [(each.name, each.kind, each.datasets) for each in listed.owners] == [
         ("analytics-team", "group", {"DATA_STEWARD": 2}),
         ("jane.smith", "user", {"TECHNICAL_OWNER": 1}),
         ("li", "user", {}),
     ]
-    assert [each.name for each in desk.list(unowned=True).owned] == ["clicks", "x"]
-    assert desk.list("sales/*").unowned == 0
+    assert [each.name for each in owners_feature.list(unowned=True).owned] == ["clicks", "x"]
+    assert owners_feature.list("sales/*").unowned == 0
     (event,) = lake.store.change_log.events(EventFilter(limit=1))
     assert event.summary == "owner jane.smith (TECHNICAL_OWNER) added"
 
 
 def test_an_owner_is_no_longer_one(lake: RecordedLake) -> None:
-    desk = lake.lumos.annotations.owners
-    desk.add("jane")
-    desk.assign("jane", "*")
-    assert desk.assign("jane", "sales/*", remove=True).changed == 2
-    assert desk.assign("jane", "sales/*", remove=True).changed == 0
+    owners_feature = lake.lumos.annotations.owners
+    owners_feature.add("jane")
+    owners_feature.assign("jane", "*")
+    assert owners_feature.assign("jane", "sales/*", remove=True).changed == 2
+    assert owners_feature.assign("jane", "sales/*", remove=True).changed == 0
     assert (owners(lake, "sales/orders"), len(owners(lake, "raw/clicks"))) == ([], 1)
 
 
@@ -70,7 +70,7 @@ def test_an_owner_is_no_longer_one(lake: RecordedLake) -> None:
         (("jane", "no/*"), "No dataset matches"),
     ],
 )
-def test_who_and_what_is_not_there_is_told(
+def test_unknown_owners_and_datasets_are_reported(
     lake: RecordedLake, arguments: tuple[str, str], words: str
 ) -> None:
     lake.lumos.annotations.owners.add("jane")
@@ -85,14 +85,14 @@ def test_types_are_known_ones(lake: RecordedLake) -> None:
 
 
 def test_a_name_is_a_user_or_a_group(lake: RecordedLake) -> None:
-    desk = lake.lumos.annotations.owners
-    desk.add("jane")
+    owners_feature = lake.lumos.annotations.owners
+    owners_feature.add("jane")
     with pytest.raises(MisuseError, match="'jane' is already a user"):
-        desk.add("jane", group=True)
+        owners_feature.add("jane", group=True)
     with pytest.raises(MisuseError, match="Only groups have members"):
-        desk.add("jane", members=["li"])
-    assert not desk.add("jane").changed
-    assert desk.add("jane", title="Engineer").changed
+        owners_feature.add("jane", members=["li"])
+    assert not owners_feature.add("jane").changed
+    assert owners_feature.add("jane", title="Engineer").changed
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_owners_come_from_a_dbt_manifest(lake: RecordedLake, tmp_path: Path) -> 
         (b"# nothing\n", "contains no rule"),
     ],
 )
-def test_files_that_are_neither_are_told(
+def test_files_that_are_neither_are_reported(
     lake: RecordedLake, tmp_path: Path, content: bytes, words: str
 ) -> None:
     (tmp_path / "file").write_bytes(content)
@@ -223,8 +223,8 @@ def test_files_that_are_neither_are_told(
 
 
 def test_people_are_carried_by_snapshots(lake: RecordedLake) -> None:
-    desk = lake.lumos.annotations.owners
-    desk.add("team", group=True, members=["jane"])
+    owners_feature = lake.lumos.annotations.owners
+    owners_feature.add("team", group=True, members=["jane"])
     assert {each.kind: each.key for each in lake.store.entries.items()} == {
         "groups": "team", "users": "jane",
     }  # fmt: skip
@@ -363,17 +363,17 @@ def test_a_name_in_codeowners_is_a_user_or_a_group(
 
 
 def test_members_of_a_group_are_users(lake: RecordedLake) -> None:
-    desk = lake.lumos.annotations.owners
-    desk.add("ops", group=True)
+    owners_feature = lake.lumos.annotations.owners
+    owners_feature.add("ops", group=True)
     for member in ("x", "ops"):
         with pytest.raises(MisuseError, match="only users can be members"):
-            desk.add("x", group=True, members=[member])
+            owners_feature.add("x", group=True, members=[member])
     assert kinds(lake.lumos) == {"ops": "group"}
 
 
 def test_every_file_names_the_same_owner_alike(lake: RecordedLake, tmp_path: Path) -> None:
-    desk = lake.lumos.annotations.owners
-    desk.add("jane.smith", email="jane@example.com")
+    owners_feature = lake.lumos.annotations.owners
+    owners_feature.add("jane.smith", email="jane@example.com")
     meta = ["@acme/data", "jane@example.com", "Data Team", "ann, bob", "TBD"]
     (tmp_path / "manifest.json").write_text(
         json.dumps({"nodes": {"a": node("orders", meta={"owner": meta})}})
@@ -383,7 +383,7 @@ def test_every_file_names_the_same_owner_alike(lake: RecordedLake, tmp_path: Pat
     )
     header = header_of("-- Owner: @acme/data, jane@example.com, Data Team\n-- Owner: ann; bob\n")
     urn = "lumos://file/lake/sales/orders"
-    said = ReportedAnnotations(dataset=UrnReference(urn=urn), owners=header.owners)
+    reported = ReportedAnnotations(dataset=UrnReference(urn=urn), owners=header.owners)
     expected = [
         ("data", "group", "TECHNICAL_OWNER"),
         ("jane.smith", "user", "TECHNICAL_OWNER"),
@@ -391,19 +391,19 @@ def test_every_file_names_the_same_owner_alike(lake: RecordedLake, tmp_path: Pat
         ("ann", "user", "TECHNICAL_OWNER"),
         ("bob", "user", "TECHNICAL_OWNER"),
     ]
-    desk.load(tmp_path / "manifest.json")
+    owners_feature.load(tmp_path / "manifest.json")
     assert owners(lake, "sales/orders") == expected
-    assert lake.lumos.annotations.describe("sql:a.sql", [(urn, said)]).changed == 0
+    assert lake.lumos.annotations.describe("sql:a.sql", [(urn, reported)]).changed == 0
     assert lake.lumos.annotations.enrich(tmp_path / "enrich.yaml").changed == 0
     assert owners(lake, "sales/orders") == expected
 
 
 def test_an_owner_whom_nobody_knows_cannot_be_taken_off(lake: RecordedLake) -> None:
-    desk = lake.lumos.annotations.owners
-    desk.add("jane")
+    owners_feature = lake.lumos.annotations.owners
+    owners_feature.add("jane")
     with pytest.raises(MisuseError, match=r"No owner named 'jnae'.*Did you mean 'jane'"):
-        desk.assign("jnae", "orders", remove=True)
-    assert desk.assign("jane", "orders", remove=True).changed == 0
+        owners_feature.assign("jnae", "orders", remove=True)
+    assert owners_feature.assign("jane", "orders", remove=True).changed == 0
 
 
 SQL = "-- Owner: {owner}\nselect id from sales.orders\n"

@@ -26,7 +26,9 @@ SCHEMA = parse_schema("id INT64\n`odd.name` STRUCT<a: ARRAY<STRUCT<b: STRING>>, 
 DATASET = Dataset(urn="lumos://file/a", name="a", platform="file", schema=SCHEMA)
 
 
-def said(*words: tuple[str, str | None, int]) -> dict[str, dict[AnnotationKey, Annotation]]:
+def reported_annotations(
+    *words: tuple[str, str | None, int],
+) -> dict[str, dict[AnnotationKey, Annotation]]:
     return {
         reporter: {DESCRIPTION: Annotation(value=value, at=AT + timedelta(hours=hour))}
         for reporter, value, hour in words
@@ -48,10 +50,10 @@ def said(*words: tuple[str, str | None, int]) -> dict[str, dict[AnnotationKey, A
     ],
 )
 def test_the_right_word_counts(words: list[tuple[str, str | None, int]], by: str) -> None:
-    found = resolve(said(*words), DESCRIPTION)
+    found = resolve(reported_annotations(*words), DESCRIPTION)
     assert found is not None
     assert found.reporter == by
-    assert resolve(said(*words), AnnotationKey("x", "description")) is None
+    assert resolve(reported_annotations(*words), AnnotationKey("x", "description")) is None
 
 
 def test_paths_lead_to_every_field() -> None:
@@ -112,7 +114,7 @@ def test_owners_have_names_as_words(owner: Owner) -> None:
     assert owner_from_key(owner_key(owner)) == owner
 
 
-def test_fields_that_are_not_there_are_told() -> None:
+def test_fields_that_are_not_there_are_reported() -> None:
     words = {
         AnnotationKey("id", "tag", "a"): Annotation(),
         AnnotationKey("gone", "tag", "a"): Annotation(),
@@ -123,7 +125,7 @@ def test_fields_that_are_not_there_are_told() -> None:
     ]
 
 
-def test_changes_are_told_in_phrases() -> None:
+def test_changes_are_reported_in_phrases() -> None:
     before = {AnnotationKey("", "description"): "old", AnnotationKey("id", "property", "p"): "x"}
     wanted: dict[AnnotationKey, str | None] = {
         AnnotationKey("", "description"): "new",

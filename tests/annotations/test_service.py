@@ -55,8 +55,8 @@ def rescan(seen: RecordedLake, schema: str = SCHEMA, name: str = "orders") -> Ch
 
 
 def describe(seen: RecordedLake, reporter: str, **facts: object) -> AnnotationReport:
-    said = ReportedAnnotations(dataset=UrnReference(urn=ORDERS), **facts)  # type: ignore[arg-type]
-    return seen.lumos.annotations.describe(reporter, [(ORDERS, said)])
+    reported = ReportedAnnotations(dataset=UrnReference(urn=ORDERS), **facts)  # type: ignore[arg-type]
+    return seen.lumos.annotations.describe(reporter, [(ORDERS, reported)])
 
 
 def test_a_tag_is_one_event_with_author_and_a_step_of_the_cloud_version(
@@ -188,7 +188,7 @@ def test_a_pattern_of_fields_means_all_that_fit(seen: RecordedLake) -> None:
         ("", "matches nothing"),
     ],
 )
-def test_datasets_that_are_not_there_are_told_with_the_nearest(
+def test_datasets_that_are_not_there_are_reported_with_the_nearest(
     orders: RecordedLake, text: str, words: str
 ) -> None:
     with pytest.raises(MisuseError, match=words.replace("?", r"\?").replace("*", r"\*")):
@@ -199,7 +199,7 @@ def test_datasets_that_are_not_there_are_told_with_the_nearest(
     ("path", "near"),
     [("emial", "email"), ("address.cty", "address.city"), ("city", "address.city")],
 )
-def test_fields_that_are_not_there_are_told_with_the_nearest(
+def test_fields_that_are_not_there_are_reported_with_the_nearest(
     orders: RecordedLake, path: str, near: str
 ) -> None:
     with pytest.raises(MisuseError, match=f"No field '{path}' .*Did you mean .*{near}"):
@@ -208,7 +208,7 @@ def test_fields_that_are_not_there_are_told_with_the_nearest(
 
 
 @pytest.mark.parametrize(
-    ("schema", "said", "path"),
+    ("schema", "reported", "path"),
     [
         ("items ARRAY<STRUCT<price: INT64>>", "items.price", "items[].price"),
         ("items MAP<STRING, STRUCT<price: INT64>>", "items.price", "items{}.price"),
@@ -217,10 +217,10 @@ def test_fields_that_are_not_there_are_told_with_the_nearest(
     ],
 )
 def test_fields_may_be_named_as_people_say_them(
-    seen: RecordedLake, schema: str, said: str, path: str
+    seen: RecordedLake, schema: str, reported: str, path: str
 ) -> None:
     seen.see("orders", schema)
-    seen.lumos.annotations.docs.set("orders", "text", fields=[said])
+    seen.lumos.annotations.docs.set("orders", "text", fields=[reported])
     assert [word.field for word in seen.lumos.annotations.docs.list("orders").annotations] == [path]
 
 
@@ -284,8 +284,8 @@ def test_what_a_person_took_off_a_reporter_does_not_bring_back(orders: RecordedL
 
 
 def test_a_reporter_may_speak_of_datasets_that_are_not_there(orders: RecordedLake) -> None:
-    said = ReportedAnnotations(dataset=UrnReference(urn="lumos://dbt/x"), description="text")
-    report = orders.lumos.annotations.describe("dbt:shop", [("lumos://dbt/x", said)])
+    reported = ReportedAnnotations(dataset=UrnReference(urn="lumos://dbt/x"), description="text")
+    report = orders.lumos.annotations.describe("dbt:shop", [("lumos://dbt/x", reported)])
     assert (report.matched, report.changed) == (0, 0)
 
 
@@ -323,7 +323,7 @@ def test_nothing_is_no_documentation(orders: RecordedLake, words: dict[str, str]
         orders.lumos.annotations.docs.set("orders", **words)
 
 
-def test_an_unknown_urn_is_told(orders: RecordedLake) -> None:
+def test_an_unknown_urn_is_reported(orders: RecordedLake) -> None:
     with pytest.raises(UnknownDataset):
         orders.lumos.annotations.tags.set("lumos://file/lake/nothing", "pii")
 
@@ -353,14 +353,14 @@ def test_two_who_speak_at_once_are_both_heard(
 
 
 def test_handlers_hear_of_words_as_of_any_change(orders: RecordedLake) -> None:
-    heard: list[str] = []
+    received: list[str] = []
     orders.lumos.on_change(
-        lambda event: heard.append(event.summary), types=[EventType.METADATA_CHANGED]
+        lambda event: received.append(event.summary), types=[EventType.METADATA_CHANGED]
     )
     orders.lumos.annotations.tags.set("orders", "pii", dry_run=True)
     orders.lumos.annotations.tags.set("orders", "pii")
     orders.lumos.annotations.tags.set("orders", "pii")
-    assert heard == ["tag pii added"]
+    assert received == ["tag pii added"]
 
 
 def test_words_on_a_field_that_is_gone_can_be_taken_away(orders: RecordedLake) -> None:
@@ -418,7 +418,7 @@ def test_a_field_that_differs_from_two_others_in_letters_is_neither(orders: Reco
     assert (field(orders, "Email").tags, field(orders, "EMAIL").tags) == ((), ())
 
 
-def test_names_with_underscores_are_told_as_they_are(orders: RecordedLake) -> None:
+def test_names_with_underscores_are_reported_as_they_are(orders: RecordedLake) -> None:
     orders.lumos.annotations.tags.set("orders", "tier_2")
     orders.lumos.annotations.tags.remove("orders", "tier_2")
     describe(orders, "dbt:shop", tags=("tier_2",))

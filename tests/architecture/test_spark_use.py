@@ -45,10 +45,10 @@ def test_java_is_started_with_the_options_that_sparks_own_launcher_gives(tmp_pat
         "org.apache.spark.deploy.SparkSubmit", "pyspark-shell-main",
     ]  # fmt: skip
     environment = {"SPARK_HOME": str(spark_home()), "PATH": "/usr/bin:/bin"}
-    told = subprocess.run(
+    result = subprocess.run(
         launcher, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True
     )
-    given = [word for word in told.stdout.split("\0") if word.startswith(("--", "-D", "-XX"))]
+    given = [word for word in result.stdout.split("\0") if word.startswith(("--", "-D", "-XX"))]
     # The vector module serves machine learning alone and makes Java print a warning.
     wanted = [word for word in given if "incubator" not in word and word != "--enable-preview"]
     assert set(wanted) - set(MODULE_OPTIONS) == set()

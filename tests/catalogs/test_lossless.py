@@ -16,7 +16,7 @@ from lumos.model.catalog import CatalogEntity, CatalogEntry, GlossaryTerm, Group
 from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.types import INT64, STRING, Array, DataType, Decimal, Map, Member, Struct
 from lumos.snapshots.format.document import SnapshotFacts, SnapshotHeader
-from lumos.snapshots.format.encodings import ENDINGS
+from lumos.snapshots.format.encodings import EXTENSIONS
 from lumos.snapshots.format.reader import open_snapshot
 from lumos.snapshots.format.writer import write_snapshot
 
@@ -172,7 +172,7 @@ def test_any_entry_that_was_put_last_into_a_stub_is_there(
         ending
         if ending in (".jsonl.zst", ".parquet")
         else pytest.param(ending, marks=pytest.mark.slow)
-        for ending in ENDINGS
+        for ending in EXTENSIONS
     ],
 )
 @settings(MANY, max_examples=8)

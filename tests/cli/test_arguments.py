@@ -146,7 +146,7 @@ EVENT = (
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "words", "said"),
+    ("name", "content", "words", "message"),
     [
         ("manifest.json", '{"nodes":DEEP}', ("owner", "import"), "nested too deeply"),
         ("manifest.json", '{"nodes":DEEP}', ("lineage", "ingest"), "nested too deeply"),
@@ -158,12 +158,12 @@ EVENT = (
 )
 @pytest.mark.usefixtures("store")
 def test_deeply_nested_files_are_refused(
-    lumos: Any, name: str, content: str, words: tuple[str, ...], said: str
+    lumos: Any, name: str, content: str, words: tuple[str, ...], message: str
 ) -> None:
     Path(name).write_text(_nested(content))
     result = lumos(*words, name)
     assert result.code in (1, 2)
-    assert said in result.out + result.err
+    assert message in result.out + result.err
     assert "Traceback" not in result.err
 
 

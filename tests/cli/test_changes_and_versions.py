@@ -100,10 +100,10 @@ def test_history_names_under_each_change_what_it_breaks(lake: RecordedLake, lumo
 
 @pytest.mark.usefixtures("lake")
 def test_changes_as_json_hold_every_promised_fact(lumos: Any) -> None:
-    told = lumos("changes", "--breaking", "--json").json
-    assert set(told) == {"format_version", "events", "summary"}
-    assert told["summary"] == {"events": 1, "breaking": 1, "datasets": 1, "breaking_changes": 1}
-    (event,) = told["events"]
+    output = lumos("changes", "--breaking", "--json").json
+    assert set(output) == {"format_version", "events", "summary"}
+    assert output["summary"] == {"events": 1, "breaking": 1, "datasets": 1, "breaking_changes": 1}
+    (event,) = output["events"]
     assert set(event) == {
         "event_id", "urn", "type", "change_type", "timestamp", "cause", "author", "source_path",
         "cloud_version", "schema_version", "breaking", "summary", "flags", "changes", "old_schema",
@@ -140,7 +140,7 @@ def test_no_changes_are_said_so(lumos: Any) -> None:
 
 
 @pytest.mark.usefixtures("lake")
-def test_the_exit_code_tells_of_breaking_changes_where_that_is_wanted(lumos: Any) -> None:
+def test_the_exit_code_reports_breaking_changes_where_that_is_wanted(lumos: Any) -> None:
     assert lumos("changes").code == 0
     assert lumos("changes", "--exit-code").code == 10
     assert lumos("changes", "--exit-code", "--json").code == 10
@@ -204,8 +204,8 @@ def test_a_version_shows_when_the_dataset_was_gone(lumos: Any, lake: RecordedLak
     shown = lumos("version", "show", "orders").words
     assert "missing: the last scan did not find it" in shown
     assert "S-3 2024-01-01 04:00:00 DELETED gone 2.0.0 S-2 2024-01-01 02:00:00" in shown
-    told = lumos("history", "orders").words
-    assert "S-3 2024-01-01 04:00:00 gone 2.0.0 S-2 2024-01-01 02:00:00" in told
+    output = lumos("history", "orders").words
+    assert "S-3 2024-01-01 04:00:00 gone 2.0.0 S-2 2024-01-01 02:00:00" in output
 
 
 def test_the_map_of_versions_folds_what_is_the_same(lumos: Any, lake: RecordedLake) -> None:

@@ -54,16 +54,16 @@ def test_ingest_prints_the_promised_json(lumos: Any, lake: Path) -> None:
 def test_skipped_files_are_counted_and_explained(lumos: Any, lake: Path) -> None:
     write_text(lake / "metadata.json", ['{"title": "users"}'])
     write_text(lake / "users.csv.md5", ["d41d8cd98f00b204e9800998ecf8427e"])
-    told = "2 files that are not data were skipped; lumos explain PATH shows why."
-    assert told in lumos("ingest", lake).out
+    output = "2 files that are not data were skipped; lumos explain PATH shows why."
+    assert output in lumos("ingest", lake).out
     # A second scan reads no file again.
-    assert told in lumos("ingest", lake).out
-    assert told in lumos("discover", lake).out
+    assert output in lumos("ingest", lake).out
+    assert output in lumos("discover", lake).out
     assert "it is a description" in lumos("explain", lake / "metadata.json").out
 
 
 @pytest.mark.usefixtures("spark")
-def test_a_changed_lake_is_told_to_people(lumos: Any, lake: Path) -> None:
+def test_a_changed_lake_is_reported_to_people(lumos: Any, lake: Path) -> None:
     assert lumos("ingest", lake).code == 0
     write_parquet(lake / "orders/part-1.parquet", id=pa.int64())
     result = lumos("ingest", lake)
@@ -218,7 +218,7 @@ def test_the_version_is_shown(lumos: Any) -> None:
 
 
 @pytest.mark.usefixtures("spark")
-def test_steps_are_told_as_json_lines_when_asked(lumos: Any, lake: Path) -> None:
+def test_steps_are_reported_as_json_lines_when_asked(lumos: Any, lake: Path) -> None:
     result = lumos("ingest", lake, "--json", "--log-format", "json")
     entries = [json.loads(line) for line in result.err.splitlines()]
     assert [entry["message"] for entry in entries] == [
@@ -233,7 +233,7 @@ def test_steps_are_told_as_json_lines_when_asked(lumos: Any, lake: Path) -> None
 
 
 @pytest.mark.usefixtures("spark")
-def test_quiet_leaves_stderr_empty_and_verbose_tells_steps(lumos: Any, lake: Path) -> None:
+def test_quiet_leaves_stderr_empty_and_verbose_shows_steps(lumos: Any, lake: Path) -> None:
     (lake / "broken.parquet").write_bytes(b"nothing")
     assert lumos("ingest", "--quiet", lake).err == ""
     assert "scan finished source=file:" in lumos("ingest", lake, "-v").err
@@ -299,7 +299,7 @@ def test_names_that_look_like_markup_are_shown_as_they_are(lumos: Any, tmp_path:
 
 
 @pytest.mark.usefixtures("spark")
-def test_a_change_of_order_is_told(lumos: Any, tmp_path: Path) -> None:
+def test_a_change_of_order_is_reported(lumos: Any, tmp_path: Path) -> None:
     write_parquet(tmp_path / "lake/t/part-0.parquet", a=pa.int64(), b=pa.int64())
     lumos("ingest", tmp_path / "lake")
     write_parquet(tmp_path / "lake/t/part-1.parquet", b=pa.int64(), a=pa.int64())
@@ -325,23 +325,23 @@ def test_an_address_that_cannot_be_read_yet_is_named(lumos: Any) -> None:
 
 
 def test_explain_says_in_words_what_was_decided(lumos: Any, lake: Path) -> None:
-    told = lumos("explain", lake / "users.csv")
-    assert told.code == 0
-    assert "belongs to  users.csv" in told.out
-    assert "(rule: pattern)" in told.out
-    assert "now, by examining" in told.out
-    told = lumos("explain", lake)
-    assert "all of its 1 file, parquet" in told.out
+    output = lumos("explain", lake / "users.csv")
+    assert output.code == 0
+    assert "belongs to  users.csv" in output.out
+    assert "(rule: pattern)" in output.out
+    assert "now, by examining" in output.out
+    output = lumos("explain", lake)
+    assert "all of its 1 file, parquet" in output.out
     refused = lumos("explain", lake / "nothing.csv")
     assert (refused.code, "There is nothing at" in refused.err) == (2, True)
 
 
 @pytest.mark.usefixtures("spark")
-def test_explain_tells_the_scan_and_prints_json(lumos: Any, lake: Path) -> None:
+def test_explain_shows_the_scan_and_prints_json(lumos: Any, lake: Path) -> None:
     lumos("ingest", lake)
-    told = lumos("explain", lake / "users.csv", "--json").json
-    assert (told["kind"], told["verdict"], told["drifts"]) == ("file", "dataset", False)
-    assert told["scanned_at"] is not None
+    output = lumos("explain", lake / "users.csv", "--json").json
+    assert (output["kind"], output["verdict"], output["drifts"]) == ("file", "dataset", False)
+    assert output["scanned_at"] is not None
     assert "by the scan of" in lumos("explain", lake).out
 
 

@@ -60,33 +60,33 @@ def test_a_trend_has_no_percentage_against_a_month_that_is_metered_in_part(
     lumos("cost", "ingest", "hours.csv")
     recorded = lumos("cost", "record", "--period", "2024-01")
     assert "Trends do not compare with it: metered from 2024-01-18, 14 of 31 days." in recorded.err
-    told = lumos("cost", "trend", "--period", "2024-02")
-    assert "%" not in told.out
-    assert "vs last month" in told.words
-    assert "in 2024-01 (metered from 2024-01-18, 14 of 31 days)" in told.words
+    result = lumos("cost", "trend", "--period", "2024-02")
+    assert "%" not in result.out
+    assert "vs last month" in result.words
+    assert "in 2024-01 (metered from 2024-01-18, 14 of 31 days)" in result.words
     lumos("cost", "report", "ml_predictions", "--period", "2024-02", "-o", "one.html")
     assert "metered from 2024-01-18, 14 of 31 days" in (place / "one.html").read_text()
 
 
 @pytest.mark.usefixtures("place")
 class TestReport:
-    def test_it_tells_total_direct_and_attributed(self, lumos: Any) -> None:
-        told = lumos("cost", "report", "ml_predictions", *JANUARY)
-        assert told.code == 0
-        assert "Total cost $5,800.00" in told.words
-        assert "own cost $1,500.00" in told.words
-        assert "upstream cost $4,300.00 attributed" in told.words
-        assert "compute $5,300.00 91%" in told.words
-        assert "ml-platform $3,700.00 64%" in told.words
-        assert "lumos cost record" in told.words
+    def test_a_report_has_total_direct_and_attributed_cost(self, lumos: Any) -> None:
+        result = lumos("cost", "report", "ml_predictions", *JANUARY)
+        assert result.code == 0
+        assert "Total cost $5,800.00" in result.words
+        assert "own cost $1,500.00" in result.words
+        assert "upstream cost $4,300.00 attributed" in result.words
+        assert "compute $5,300.00 91%" in result.words
+        assert "ml-platform $3,700.00 64%" in result.words
+        assert "lumos cost record" in result.words
 
     def test_it_fits_80_columns_but_for_names(self, lumos: Any) -> None:
-        told = lumos("cost", "report", "ml_predictions", *JANUARY)
-        assert max(len(line) for line in told.out.splitlines()[1:]) <= 80
+        result = lumos("cost", "report", "ml_predictions", *JANUARY)
+        assert max(len(line) for line in result.out.splitlines()[1:]) <= 80
 
     def test_its_rows_add_up_as_they_are_shown(self, lumos: Any) -> None:
-        told = lumos("cost", "report", "ml_predictions", "--period", "2024-01-15").out
-        part = told[told.index("BY UPSTREAM") : told.index("TREND")]
+        result = lumos("cost", "report", "ml_predictions", "--period", "2024-01-15").out
+        part = result[result.index("BY UPSTREAM") : result.index("TREND")]
         *shown, total = amounts(part)
         assert sum(shown) == total
 
@@ -102,8 +102,8 @@ class TestReport:
         assert {row["team"] for row in found} == {"ml-platform", "data-engineering"}
 
     def test_as_a_page(self, lumos: Any, place: Path) -> None:
-        told = lumos("cost", "report", "ml_predictions", *JANUARY, "-o", "one.html")
-        assert told.code == 0
+        result = lumos("cost", "report", "ml_predictions", *JANUARY, "-o", "one.html")
+        assert result.code == 0
         page = (place / "one.html").read_text()
         assert "Cost of ml_predictions" in page
         assert "$5,800.00" in page
@@ -113,12 +113,12 @@ class TestReport:
 class TestSums:
     @pytest.mark.parametrize("words", [("top", "-n", "2"), ("by", "team"), ("by", "tag")])
     def test_columns_add_up_as_they_are_shown(self, lumos: Any, words: tuple[str, ...]) -> None:
-        told = lumos("cost", *words, "--period", "2024-01-15").out
-        lines = [line for line in told.splitlines() if "$" in line][1:]
+        result = lumos("cost", *words, "--period", "2024-01-15").out
+        lines = [line for line in result.splitlines() if "$" in line][1:]
         *listed, total = [(found[0], found[-1]) for found in map(amounts, lines)]
         for column in (0, 1):
             assert sum(each[column] for each in listed) == total[column]
-        assert "(idle)" in told
+        assert "(idle)" in result
 
     @pytest.mark.parametrize("words", [("top", "-n", "2"), ("by", "domain")])
     def test_csv_adds_up_as_it_stands(self, lumos: Any, words: tuple[str, ...]) -> None:
@@ -128,16 +128,16 @@ class TestSums:
 
     def test_bars_are_of_what_ranks(self, lumos: Any) -> None:
         for ranking, first in (("own", "cleaned_events"), ("total", "ml_predictions")):
-            told = lumos("cost", "top", "--by", ranking, *JANUARY).out
-            [row] = [line for line in told.splitlines() if line.startswith(first)]
-            assert row.count("█") == max(line.count("█") for line in told.splitlines())
+            result = lumos("cost", "top", "--by", ranking, *JANUARY).out
+            [row] = [line for line in result.splitlines() if line.startswith(first)]
+            assert row.count("█") == max(line.count("█") for line in result.splitlines())
 
     def test_an_amount_is_the_same_however_many_are_listed(self, lumos: Any) -> None:
         found = set()
         for count in (1, 2):
-            told = lumos("cost", "top", "-n", f"{count}", "--period", "2024-01-15").out
-            [row] = [line for line in told.splitlines() if line.startswith("ml_predictions")]
-            assert " others" in told
+            result = lumos("cost", "top", "-n", f"{count}", "--period", "2024-01-15").out
+            [row] = [line for line in result.splitlines() if line.startswith("ml_predictions")]
+            assert " others" in result
             found.add(tuple(amounts(row)))
         assert len(found) == 1
 
@@ -157,8 +157,8 @@ class TestSums:
     def test_what_if_shows_before_after_and_difference(self, lumos: Any, place: Path) -> None:
         text = (place / "lumos.yaml").read_text()
         (place / "lumos.yaml").write_text(text + "  storage_pricing: {aws_s3: {standard: 0.02}}\n")
-        told = lumos("cost", "top", *JANUARY, "--price", "s3.standard=0.01").words
-        assert "price s3.standard at 0.01 before $8,370.65, after $8,370.65: +$0.00" in told
+        result = lumos("cost", "top", *JANUARY, "--price", "s3.standard=0.01").words
+        assert "price s3.standard at 0.01 before $8,370.65, after $8,370.65: +$0.00" in result
 
 
 @pytest.mark.parametrize(
@@ -169,11 +169,11 @@ def test_changes_add_up_to_the_difference_as_it_is_shown(
     place: Path, lumos: Any, words: tuple[str, ...], price: str
 ) -> None:
     with_bytes(place)
-    told = lumos("cost", *words, "--price", f"s3.standard={price}").out
-    before, after, difference = amounts(told.split("before")[1].split("\n")[0])
-    sign = 1 if ": +" in told else -1
+    result = lumos("cost", *words, "--price", f"s3.standard={price}").out
+    before, after, difference = amounts(result.split("before")[1].split("\n")[0])
+    sign = 1 if ": +" in result else -1
     assert after - before == sign * abs(difference)
-    lines = told.splitlines()
+    lines = result.splitlines()
     [head] = [place for place, line in enumerate(lines) if "CHANGE" in line]
     columns = [found.end() for found in re.finditer("CHANGE", lines[head])]
     assert len(columns) == (2 if "by" in words else 1)
@@ -195,9 +195,9 @@ def test_the_story_of_a_trend(place: Path, lumos: Any) -> None:
     assert "Recorded" in recorded.words
     assert "$8,370.65 for 5 datasets and jobs" in recorded.words
     assert "again" in lumos("cost", "record").words
-    told = lumos("cost", "trend", "ml_predictions")
-    assert told.words.count("$5,800.00") >= 2
-    assert "vs last month +0%" in told.words
+    result = lumos("cost", "trend", "ml_predictions")
+    assert result.words.count("$5,800.00") >= 2
+    assert "vs last month +0%" in result.words
     assert (place / "lumos.yaml").exists()
 
 
@@ -206,30 +206,30 @@ def test_the_story_of_a_trend(place: Path, lumos: Any) -> None:
 def test_a_trend_names_its_period_and_compares_months(lumos: Any, period: str) -> None:
     lumos("cost", "record", "--period", "2024-01")
     lumos("cost", "record", "--period", "2024-03")
-    told = lumos("cost", "trend", "ml_predictions", "--period", period)
-    assert "last 30 days" not in told.out
-    [row] = [line.split() for line in told.out.splitlines() if line.split()[:1] == [period]]
+    result = lumos("cost", "trend", "ml_predictions", "--period", period)
+    assert "last 30 days" not in result.out
+    [row] = [line.split() for line in result.out.splitlines() if line.split()[:1] == [period]]
     assert row[2] == "+0%"
-    assert "vs last month +0% $5,800.00 in 2024-01" in told.words
-    assert "2024-03 " not in told.out
+    assert "vs last month +0% $5,800.00 in 2024-01" in result.words
+    assert "2024-03 " not in result.out
 
 
 @pytest.mark.usefixtures("place")
 def test_a_trend_of_which_nothing_is_on_record_names_the_month_to_keep(lumos: Any) -> None:
     lumos("cost", "record", "--period", "2024-02")
-    told = lumos("cost", "trend", "--period", "2024-02")
-    assert told.code == 2
-    assert "lumos cost record --period 2024-01" in told.err
+    result = lumos("cost", "trend", "--period", "2024-02")
+    assert result.code == 2
+    assert "lumos cost record --period 2024-01" in result.err
 
 
-def test_what_is_supposed_is_told_apart_from_what_was(place: Path, lumos: Any) -> None:
+def test_what_if_costs_are_distinguished_from_recorded_ones(place: Path, lumos: Any) -> None:
     with_bytes(place)
     lumos("cost", "record", *JANUARY)
     supposed = ("--period", "2024-02", "--price", "s3.standard=0.01")
-    told = lumos("cost", "trend", *supposed)
-    rows_shown = [line.split()[0] for line in told.out.splitlines() if "█" in line]
+    result = lumos("cost", "trend", *supposed)
+    rows_shown = [line.split()[0] for line in result.out.splitlines() if "█" in line]
     assert rows_shown == ["2024-01", "2024-02", "what-if"]
-    assert "what-if vs last month" in told.words
+    assert "what-if vs last month" in result.words
     found = rows(lumos("cost", "trend", *supposed, "--csv").out)
     assert [row["supposed"] for row in found] == ["False", "False", "True"]
     assert found[0]["recorded_at"].endswith("Z")
@@ -248,12 +248,12 @@ def test_what_is_supposed_is_told_apart_from_what_was(place: Path, lumos: Any) -
 
 
 @pytest.mark.usefixtures("place")
-def test_explain_tells_every_way(lumos: Any) -> None:
-    told = lumos("cost", "explain", "ml_predictions", *JANUARY)
+def test_explain_lists_every_path(lumos: Any) -> None:
+    result = lumos("cost", "explain", "ml_predictions", *JANUARY)
     assert "$1,800.00 cleaned_events compute $3,000.00 -60%-> feature_store -> ml_predictions" in (
-        told.words
+        result.words
     )
-    *ways, total = amounts("\n".join(re.findall(r"^ *\$\S+", told.out, re.MULTILINE)))
+    *ways, total = amounts("\n".join(re.findall(r"^ *\$\S+", result.out, re.MULTILINE)))
     assert sum(ways) == total == 5800
     short = lumos("cost", "explain", "ml_predictions", *JANUARY, "--limit", "1").words
     assert "on paths that are not listed" in short
@@ -270,10 +270,10 @@ def test_explain_without_any_cost_prints_no_empty_table(lumos: Any, workplace: P
 
 @pytest.mark.usefixtures("place")
 def test_savings_say_what_goes_stays_and_breaks(lumos: Any) -> None:
-    told = lumos("cost", "savings", "cleaned_events", *JANUARY)
-    assert "Saves $3,000.00 per month, $36,000 per year" in told.words
-    assert "BREAKS feature_store ml-platform" in told.words
-    assert "HIGH" in told.words
+    result = lumos("cost", "savings", "cleaned_events", *JANUARY)
+    assert "Saves $3,000.00 per month, $36,000 per year" in result.words
+    assert "BREAKS feature_store ml-platform" in result.words
+    assert "HIGH" in result.words
     found = rows(lumos("cost", "savings", "--feature", "predictions", *JANUARY, "--csv").out)
     saved = sum(Decimal(row["monthly"]) for row in found if row["outcome"] == "disappears")
     assert saved == 6700
@@ -329,10 +329,10 @@ def test_what_is_saved_so_far_adds_up_as_it_is_shown(capsys: pytest.CaptureFixtu
 def test_what_is_committed_stays_due(place: Path, lumos: Any) -> None:
     text = (place / "lumos.yaml").read_text()
     (place / "lumos.yaml").write_text(f"{text}  committed: {{datasets: [feature_store]}}\n")
-    told = lumos("cost", "savings", "ml_predictions", *JANUARY)
+    result = lumos("cost", "savings", "ml_predictions", *JANUARY)
     assert (
         "REMAINS (not saved) feature_store $2,200.00 committed: still due after removal"
-        in told.words
+        in result.words
     )
     report = lumos("cost", "savings", "ml_predictions", *JANUARY, "--json").json
     assert report["committed_cost"] == 2200
@@ -342,17 +342,17 @@ def test_what_is_committed_stays_due(place: Path, lumos: Any) -> None:
 @pytest.mark.parametrize("price", ["1e12", "1e18", "1e400"])
 def test_a_price_beyond_all_measure_is_refused(place: Path, lumos: Any, price: str) -> None:
     with_bytes(place)
-    told = lumos("cost", "top", *JANUARY, "--price", f"s3.standard={price}")
-    assert told.code == 2
-    assert "too large to be computed" in told.err
+    result = lumos("cost", "top", *JANUARY, "--price", f"s3.standard={price}")
+    assert result.code == 2
+    assert "too large to be computed" in result.err
 
 
 def test_where_nothing_has_a_cost_no_empty_table_is_printed(lumos: Any, place: Path) -> None:
     (place / "lumos.yaml").write_text("cost_model: {compute: {spark: {cost_per_hour: 1}}}\n")
-    told = lumos("cost", "top")
-    assert told.code == 0
-    assert "No dataset or job has a cost in this period." in told.out
-    assert "RETAINED" not in told.out
+    result = lumos("cost", "top")
+    assert result.code == 0
+    assert "No dataset or job has a cost in this period." in result.out
+    assert "RETAINED" not in result.out
 
 
 def test_names_of_wide_characters_stay_in_their_columns(capsys: Any) -> None:
@@ -363,7 +363,7 @@ def test_names_of_wide_characters_stay_in_their_columns(capsys: Any) -> None:
     assert cell_len(shorten_start("表" * 40, 20)) <= 20
 
 
-def test_shares_of_a_sum_that_is_less_than_its_parts_are_not_told(capsys: Any) -> None:
+def test_shares_of_a_sum_that_is_less_than_its_parts_are_not_reported(capsys: Any) -> None:
     money = MoneyFormat("USD", Decimal(25))
     print_bars(stdout(), [("raw", Decimal(25)), ("credit", Decimal("-25.5"))], money)
     assert "%" not in capsys.readouterr().out
@@ -371,9 +371,9 @@ def test_shares_of_a_sum_that_is_less_than_its_parts_are_not_told(capsys: Any) -
 
 @pytest.mark.usefixtures("place")
 def test_retire_says_how_it_chose(lumos: Any) -> None:
-    told = lumos("cost", "retire", "--top", "1", *JANUARY).words
-    assert "saves $6,700.00 per month (80% of total spend)" in told
-    assert "No other selection of this size saves more" in told
+    result = lumos("cost", "retire", "--top", "1", *JANUARY).words
+    assert "saves $6,700.00 per month (80% of total spend)" in result
+    assert "No other selection of this size saves more" in result
     assert len(rows(lumos("cost", "retire", *JANUARY, "--csv").out)) == 1
 
 
@@ -385,7 +385,7 @@ def test_a_page_of_everything_holds_what_was_spent(place: Path, lumos: Any) -> N
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "result"),
     [
         (("report", "orders"), "No dataset orders"),
         (("report", "raw_events", "--period", "january"), "Invalid period 'january'"),
@@ -402,8 +402,8 @@ def test_a_page_of_everything_holds_what_was_spent(place: Path, lumos: Any) -> N
 )
 @pytest.mark.usefixtures("place")
 def test_what_is_wrong_is_one_sentence_with_a_way_out(
-    lumos: Any, words: tuple[str, ...], told: str
+    lumos: Any, words: tuple[str, ...], result: str
 ) -> None:
     answer = lumos("cost", *words)
     assert answer.code == 2
-    assert told in answer.err
+    assert result in answer.err

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from cost.sample_store import Estate, job, urn
+from cost.sample_store import CostSample, job, urn
 
 TABLE = "job,period,engine,quantity,unit\n"
 
@@ -14,17 +14,17 @@ TABLE = "job,period,engine,quantity,unit\n"
 def place(workplace: Path) -> Path:
     """A folder with a configuration, a store of one dataset and one job, and a table of usage."""
     (workplace / ".lumos").mkdir()
-    estate = Estate(workplace / ".lumos")
-    estate.dataset("raw")
-    estate.lineage(jobs=(job("nightly"),))
+    sample = CostSample(workplace / ".lumos")
+    sample.dataset("raw")
+    sample.lineage(jobs=(job("nightly"),))
     (workplace / "lumos.yaml").write_text("cost_model: {currency: EUR}\n")
     (workplace / "emr.csv").write_text(f"{TABLE}nightly,2024-01,emr,3,instance-hours\n")
     return workplace
 
 
 def test_the_story_of_meters(place: Path, lumos: Any) -> None:
-    told = lumos("cost", "ingest", "emr.csv")
-    assert (told.code, told.words) == (
+    result = lumos("cost", "ingest", "emr.csv")
+    assert (result.code, result.words) == (
         0,
         "table:emr 1 file, 1 job, 2024-01-01 to 2024-01-31 1 new, 0 changed, 0 unchanged",
     )
@@ -45,7 +45,7 @@ def test_the_story_of_meters(place: Path, lumos: Any) -> None:
     assert "No usage is imported yet" in lumos("cost", "meters").words
 
 
-def test_wrong_rows_are_told_with_their_lines(place: Path, lumos: Any) -> None:
+def test_wrong_rows_are_reported_with_their_lines(place: Path, lumos: Any) -> None:
     (place / "bad.csv").write_text(
         f"{TABLE}nightly,2024-13,emr,3,hour\nnightly,2024-01,emr,x,hour\n"
     )
@@ -64,7 +64,7 @@ def test_a_file_that_cannot_be_read_is_a_failure(place: Path, lumos: Any) -> Non
 
 @pytest.mark.usefixtures("place")
 def test_the_story_of_overrides(lumos: Any) -> None:
-    told = lumos(
+    result = lumos(
         "cost",
         "set",
         "raw",
@@ -75,8 +75,8 @@ def test_the_story_of_overrides(lumos: Any) -> None:
         "--reason",
         "licence",
     )
-    assert told.code == 0
-    assert "raw other -12.50 EUR 2024-02-01" in told.words
+    assert result.code == 0
+    assert "raw other -12.50 EUR 2024-02-01" in result.words
     assert "80.00 EUR" in lumos("cost", "overrides").words
     assert "Removed 1 override;" in lumos("cost", "unset", "raw", "other").words
     (left,) = lumos("cost", "overrides", "--json").json["overrides"]
@@ -100,7 +100,7 @@ def test_the_story_of_overrides(lumos: Any) -> None:
         (("raw", "storage=1", "--currency", "USD"), "EUR and USD"),
     ],
 )
-def test_what_cannot_be_set_is_told(lumos: Any, words: tuple[str, ...], problem: str) -> None:
+def test_what_cannot_be_set_is_reported(lumos: Any, words: tuple[str, ...], problem: str) -> None:
     refused = lumos("cost", "set", *words)
     assert refused.code == 2
     assert problem in " ".join(refused.err.split())

@@ -38,13 +38,13 @@ def test_a_model_is_shown_as_a_table(lumos: Any, file: Path) -> None:
 
 
 def test_a_model_as_json_keeps_to_its_contract(lumos: Any, file: Path) -> None:
-    told = json.loads(lumos("cost", "model", file, "--json").out)
-    assert told.keys() >= {"format_version", "datasets", "totals"}
+    output = json.loads(lumos("cost", "model", file, "--json").out)
+    assert output.keys() >= {"format_version", "datasets", "totals"}
     assert all(
         each.keys() == {"urn", "direct", "attributed", "total", "retained", "by_type", "savings"}
-        for each in told["datasets"]
+        for each in output["datasets"]
     )
-    assert told["totals"].keys() >= {"spent", "retained", "unallocated"}
+    assert output["totals"].keys() >= {"spent", "retained", "unallocated"}
 
 
 def test_a_cycle_is_named(lumos: Any, workplace: Path) -> None:
@@ -52,8 +52,8 @@ def test_a_cycle_is_named(lumos: Any, workplace: Path) -> None:
     edges = [{"from": "a", "to": "b"}, {"from": "b", "to": "a"}]
     datasets = [{"urn": "a", "costs": {"compute": 1}}, {"urn": "b", "costs": {"compute": 2}}]
     file.write_text(json.dumps({"datasets": datasets, "edges": edges}))
-    told = lumos("cost", "model", file).out
-    assert "Lineage cycle of 2 datasets (a, b), which no cost leaves: total cost 3." in told
+    output = lumos("cost", "model", file).out
+    assert "Lineage cycle of 2 datasets (a, b), which no cost leaves: total cost 3." in output
 
 
 def test_a_wrong_model_is_one_sentence(lumos: Any, workplace: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from files import write_text
-from impact.sample_inventory import FOLDER, estate
+from impact.sample_inventory import FOLDER, load_sample_inventory
 from lumos.store import Database, Store
 from schema_histories import day, record
 
@@ -29,7 +29,7 @@ def urn_of(name: str) -> str:
 def store(workplace: Path) -> Store:
     """The tables of the founding documents' example, as a scan would have found them."""
     made = Store.open(Database.sqlite(workplace / ".lumos/lumos.db"), create=True)
-    tables = estate().tables
+    tables = load_sample_inventory().tables
     for name in ("user_events", "user_accounts", "feature_store.user_features"):
         record(made, urn_of(name), str(tables[name].schema), day("2024-01-01"), format="table")
     for name, schema in MADE.items():
@@ -38,7 +38,7 @@ def store(workplace: Path) -> Store:
 
 
 @pytest.fixture
-def founding(store: Store, workplace: Path, lumos: Any) -> Store:
+def documented_example(store: Store, workplace: Path, lumos: Any) -> Store:
     """The same with the models that read them, taken in from their files."""
     (workplace / "models").mkdir()
     for name in FOUNDING:
@@ -49,11 +49,11 @@ def founding(store: Store, workplace: Path, lumos: Any) -> Store:
     return store
 
 
-@pytest.mark.usefixtures("founding")
-def test_the_founding_example_is_told_line_by_line(lumos: Any) -> None:
-    told = lumos("impact", "user_events", "--change", "user_id: STRING -> INT64", "--json")
-    assert (told.code, told.err) == (0, "")
-    report = told.json
+@pytest.mark.usefixtures("documented_example")
+def test_the_documented_example_is_reported_line_by_line(lumos: Any) -> None:
+    result = lumos("impact", "user_events", "--change", "user_id: STRING -> INT64", "--json")
+    assert (result.code, result.err) == (0, "")
+    report = result.json
     assert report["change"] == {
         "urn": EVENTS, "path": "user_id", "kind": "type_changed", "before": "STRING",
         "after": "INT64",
@@ -88,10 +88,10 @@ def test_the_founding_example_is_told_line_by_line(lumos: Any) -> None:
     }  # fmt: skip
 
 
-@pytest.mark.usefixtures("founding")
+@pytest.mark.usefixtures("documented_example")
 def test_the_text_has_the_worst_first_by_owner(lumos: Any) -> None:
-    told = lumos("impact", "user_events", "--change", "user_id: STRING -> INT64")
-    lines = [line.strip() for line in told.out.splitlines()]
+    result = lumos("impact", "user_events", "--change", "user_id: STRING -> INT64")
+    lines = [line.strip() for line in result.out.splitlines()]
     assert lines[0] == (
         "Changing user_id of user_events from STRING to INT64: of 3 downstream datasets, 2 break and "
         "1 is compatible."
@@ -100,10 +100,10 @@ def test_the_text_has_the_worst_first_by_owner(lumos: Any) -> None:
     assert owners == ["analytics-team", "ml-platform", "bi-team"]
     assert "expects STRING user_id in JOIN, models/user_sessions.sql:13" in lines
     assert "1. Notify analytics-team and ml-platform before deploying" in lines
-    assert "\x1b" not in told.out
+    assert "\x1b" not in result.out
 
 
-@pytest.mark.usefixtures("founding")
+@pytest.mark.usefixtures("documented_example")
 @pytest.mark.parametrize(
     ("words", "code"),
     [
@@ -122,28 +122,28 @@ def test_the_exit_code_says_whether_anything_breaks(
 @pytest.mark.usefixtures("store")
 def test_without_lineage_strict_does_not_call_it_safe(lumos: Any) -> None:
     words = ("impact", "user_events", "--drop", "user_id", "--exit-code")
-    told = lumos(*words)
-    assert told.code == 0
-    assert "no lineage of user_events is known" in told.err
+    result = lumos(*words)
+    assert result.code == 0
+    assert "no lineage of user_events is known" in result.err
     assert lumos(*words, "--strict").code == 11
 
 
-@pytest.mark.usefixtures("founding")
+@pytest.mark.usefixtures("documented_example")
 def test_an_unknown_column_and_a_wrong_before_are_answered_in_one_sentence(lumos: Any) -> None:
-    told = lumos("impact", "user_events", "--change", "usr_id: STRING -> INT64")
-    assert (told.code, told.out) == (2, "")
-    assert "Did you mean 'user_id'?" in told.err
-    told = lumos("impact", "user_events", "--change", "user_id: INT32 -> INT64")
-    assert "user_id of user_events is STRING NOT NULL, not INT32" in told.err
+    result = lumos("impact", "user_events", "--change", "usr_id: STRING -> INT64")
+    assert (result.code, result.out) == (2, "")
+    assert "Did you mean 'user_id'?" in result.err
+    result = lumos("impact", "user_events", "--change", "user_id: INT32 -> INT64")
+    assert "user_id of user_events is STRING NOT NULL, not INT32" in result.err
 
 
-@pytest.mark.usefixtures("founding")
+@pytest.mark.usefixtures("documented_example")
 def test_files_are_written_in_the_form_of_their_ending(lumos: Any, workplace: Path) -> None:
     words = ("impact", "user_events", "--change", "user_id: INT64", "-o")
     for name in ("impact.md", "impact.html", "impact.json", "impact.dot", "impact.mmd", "i.txt"):
-        told = lumos(*words, name)
-        assert (told.code, told.out) == (0, "")
-        assert f"Wrote {name}." in told.err
+        result = lumos(*words, name)
+        assert (result.code, result.out) == (0, "")
+        assert f"Wrote {name}." in result.err
     assert (workplace / "impact.md").read_text().startswith("### Changing user_id of ")
     page = (workplace / "impact.html").read_text()
     assert "<!doctype html>" in page
@@ -161,7 +161,7 @@ def test_files_are_written_in_the_form_of_their_ending(lumos: Any, workplace: Pa
     assert "contradict" in lumos(*words, "i.md", "--json", "--format", "markdown").err
 
 
-@pytest.mark.usefixtures("founding")
+@pytest.mark.usefixtures("documented_example")
 def test_the_changes_of_a_pull_request_are_judged(lumos: Any, workplace: Path) -> None:
     assert lumos("schema", "export", "schemas").code == 0
     (file,) = (workplace / "schemas").rglob("user_events.schema")
@@ -169,10 +169,10 @@ def test_the_changes_of_a_pull_request_are_judged(lumos: Any, workplace: Path) -
     changed = file.read_text().replace("user_id STRING", "user_id INT64")
     write_text(workplace / "new.schema", changed.splitlines())
     lumos("schema", "diff", "old.schema", "new.schema", "--output", "schema_diff.json")
-    told = lumos("schema", "impact", "--changes", "schema_diff.json", "--exit-code")
-    assert told.code == 10
-    assert told.out.startswith("This changes 1 schema, affecting 3 downstream datasets.")
-    assert "expects STRING user_id in JOIN, models/user_sessions.sql:13" in told.words
+    result = lumos("schema", "impact", "--changes", "schema_diff.json", "--exit-code")
+    assert result.code == 10
+    assert result.out.startswith("This changes 1 schema, affecting 3 downstream datasets.")
+    assert "expects STRING user_id in JOIN, models/user_sessions.sql:13" in result.words
     # The file that `schema diff --base` writes needs no name.
     report = lumos("schema", "impact", "--json").json
     assert report["summary"]["breaking"] == 2

@@ -26,7 +26,7 @@ def models(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.usefixtures("models")
-def test_an_ingest_tells_what_was_found_and_how(lumos: Any) -> None:
+def test_an_ingest_reports_which_names_were_resolved_and_how(lumos: Any) -> None:
     done = lumos("lineage", "ingest", "models")
     assert done.code == 0
     assert "sql:models/totals.sql 1 1 0 0 100 % query, read as table totals" in done.words
@@ -103,7 +103,7 @@ def test_a_dry_run_says_that_nothing_was_written(lumos: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "message"),
     [
         (("models/notes.txt",), 1, "No file with lineage was found"),
         (("nowhere",), 2, "There is nothing at nowhere"),
@@ -114,10 +114,10 @@ def test_a_dry_run_says_that_nothing_was_written(lumos: Any) -> None:
 )
 @pytest.mark.usefixtures("models")
 def test_what_cannot_be_read_has_its_exit_code(
-    lumos: Any, words: tuple[str, ...], code: int, said: str
+    lumos: Any, words: tuple[str, ...], code: int, message: str
 ) -> None:
     done = lumos("lineage", "ingest", *words)
-    assert (done.code, said in done.err) == (code, True)
+    assert (done.code, message in done.err) == (code, True)
 
 
 def test_a_broken_declaration_fails_with_its_line(lumos: Any, models: Path) -> None:

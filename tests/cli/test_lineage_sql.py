@@ -69,7 +69,7 @@ def test_nothing_in_gives_nothing_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (
             ("-", "--dialect", "snowflak"),
@@ -79,13 +79,13 @@ def test_nothing_in_gives_nothing_out() -> None:
         (("absent.sql",), "There is no file absent.sql. For a folder use: lumos lineage ingest"),
     ],
 )
-def test_a_wrong_word_is_told(words: tuple[str, ...], told: str) -> None:
-    with pytest.raises(LumosError, match=told):
+def test_a_wrong_word_is_reported(words: tuple[str, ...], message: str) -> None:
+    with pytest.raises(LumosError, match=message):
         run(*words, input="select 1")
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("s: 3", "s must be a list of columns"),
         ("s: [[a]]", "must be a column's name"),
@@ -94,10 +94,10 @@ def test_a_wrong_word_is_told(words: tuple[str, ...], told: str) -> None:
         ("- a", "mapping"),
     ],
 )
-def test_a_broken_schema_is_told_with_its_line(tmp_path: Path, text: str, told: str) -> None:
+def test_a_broken_schema_is_reported_with_its_line(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "columns.yaml"
     path.write_text(text)
-    with pytest.raises(LumosError, match=rf"columns.yaml:\d+.*{told}"):
+    with pytest.raises(LumosError, match=rf"columns.yaml:\d+.*{message}"):
         run("-", "--schema", str(path), input="select 1")
 
 

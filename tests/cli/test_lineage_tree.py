@@ -20,26 +20,26 @@ def chain(lumos: Any, workplace: Path) -> Any:
 
 
 def test_a_tree_follows_columns_through_a_star(chain: Any) -> None:
-    told = chain("lineage", "show", "a", "--column", "amount", "--downstream").words
-    assert "b amount" in told
-    assert "c twice b.amount * 2, m.sql:2" in told
+    output = chain("lineage", "show", "a", "--column", "amount", "--downstream").words
+    assert "b amount" in output
+    assert "c twice b.amount * 2, m.sql:2" in output
     back = chain("lineage", "show", "c", "--column", "twice", "--upstream").words
     assert "b amount b.amount * 2, m.sql:2" in back
     assert "a amount" in back
 
 
 def test_a_tree_goes_past_what_is_only_decided_about(chain: Any) -> None:
-    told = chain("lineage", "show", "a", "--column", "x", "--downstream").words
-    assert "c (all columns) FILTER: " in told
-    assert "b.x > 1, m.sql:2 · indirect" in told
-    assert "v (all columns) indirect" in told
+    output = chain("lineage", "show", "a", "--column", "x", "--downstream").words
+    assert "c (all columns) FILTER: " in output
+    assert "b.x > 1, m.sql:2 · indirect" in output
+    assert "v (all columns) indirect" in output
     assert chain("lineage", "path", "a", "x", "v", "z").code == 0
 
 
 def test_values_alone_are_followed_if_wished(chain: Any) -> None:
-    told = chain("lineage", "show", "a", "--column", "x", "--downstream", "--direct").words
-    assert "b x" in told
-    assert "── c" not in told
+    output = chain("lineage", "show", "a", "--column", "x", "--downstream", "--direct").words
+    assert "b x" in output
+    assert "── c" not in output
     assert chain("lineage", "path", "a", "x", "v", "z", "--direct").code == 3
     assert chain("lineage", "path", "a", "y", "v", "z", "--direct").code == 0
 
@@ -52,9 +52,9 @@ def test_a_column_has_no_way_to_go_to_itself(chain: Any) -> None:
 
 
 def test_where_nothing_follows_that_alone_is_said(chain: Any) -> None:
-    told = chain("lineage", "show", "v", "--downstream")
-    assert "downstream └── nothing" in told.words
-    assert "No lineage is known" not in told.out
+    output = chain("lineage", "show", "v", "--downstream")
+    assert "downstream └── nothing" in output.words
+    assert "No lineage is known" not in output.out
 
 
 def test_on_a_narrow_terminal_a_tree_is_wrapped_and_nothing_is_cut_off(
@@ -64,5 +64,5 @@ def test_on_a_narrow_terminal_a_tree_is_wrapped_and_nothing_is_cut_off(
     (workplace / "wide.sql").write_text(f"create table b as select {wide} as total from a;\n")
     lumos("lineage", "ingest", "wide.sql")
     monkeypatch.setenv("FORCE_COLOR", "1")
-    told = lumos("lineage", "show", "a", "--column", "amount", "--downstream")
-    assert "wide.sql:1" in told.out
+    output = lumos("lineage", "show", "a", "--column", "amount", "--downstream")
+    assert "wide.sql:1" in output.out

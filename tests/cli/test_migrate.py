@@ -16,7 +16,7 @@ ORDERS, REVENUE = "lumos://s3/lake/orders", "lumos://s3/lake/revenue"
 
 
 @pytest.fixture
-def estate(workplace: Path) -> Path:
+def catalog_file(workplace: Path) -> Path:
     """A working folder whose store holds two datasets, one made from the other."""
     orders = CatalogEntry(
         urn=ORDERS, name="orders", platform="s3", governance=Governance(tags=("pii", "gold: 1"))
@@ -27,7 +27,7 @@ def estate(workplace: Path) -> Path:
     return workplace
 
 
-@pytest.mark.usefixtures("estate")
+@pytest.mark.usefixtures("catalog_file")
 def test_a_migration_reports_in_the_words_of_a_comparison(lumos: Any) -> None:
     done = lumos("migrate", "--source", "local", "--target", FILE)
     assert (done.code, done.err) == (0, "")
@@ -45,8 +45,8 @@ def test_a_migration_reports_in_the_words_of_a_comparison(lumos: Any) -> None:
     assert done.code == 0
 
 
-@pytest.mark.usefixtures("estate")
-def test_what_needs_a_hand_is_told_as_lines_to_paste(lumos: Any) -> None:
+@pytest.mark.usefixtures("catalog_file")
+def test_manual_steps_are_printed_as_lines_to_paste(lumos: Any) -> None:
     labels = Governance(tags=("Pii.None", "PII", "Gold 1"))
     DatahubFile.at("estate.json").put(
         CatalogEntry(urn="lumos://s3/lake/x", name="x", platform="s3", governance=labels)
@@ -76,7 +76,7 @@ def test_what_needs_a_hand_is_told_as_lines_to_paste(lumos: Any) -> None:
     assert there.governance == Governance(tags=("PII", "Gold 1"))
 
 
-@pytest.mark.usefixtures("estate")
+@pytest.mark.usefixtures("catalog_file")
 def test_what_a_catalog_lost_has_an_exit_code(lumos: Any, monkeypatch: Any) -> None:
     read = DatahubFile.get_many
 
@@ -92,7 +92,7 @@ def test_what_a_catalog_lost_has_an_exit_code(lumos: Any, monkeypatch: Any) -> N
     assert "The snapshot of local is kept in " in done.out
 
 
-@pytest.mark.usefixtures("estate")
+@pytest.mark.usefixtures("catalog_file")
 @pytest.mark.parametrize(
     ("words", "code"),
     [

@@ -135,7 +135,7 @@ def test_misuse_is_one_sentence(lumos: Any, words: tuple[str, ...], sentence: st
     assert sentence in done.err
 
 
-def test_a_file_under_review_is_applied_and_told(lumos: Any, shop: Path) -> None:
+def test_a_file_under_review_is_applied_and_reported(lumos: Any, shop: Path) -> None:
     (shop / "enrich.yaml").write_text(
         "datasets:\n  - {dataset: orders, description: text, owners: [jane]}\n"
     )
@@ -163,7 +163,7 @@ def test_missing_documentation_fails_where_it_blocks(
     assert lumos("doc", "list", "--missing", "--json").json["blocks"] == bool(code)
 
 
-def test_names_tell_what_the_configuration_says(lumos: Any, shop: Path) -> None:
+def test_names_are_interpreted_by_the_configuration(lumos: Any, shop: Path) -> None:
     (shop / "lumos.yaml").write_text("glossary_mappings: {email: E-mail address}\n")
     assert lumos("enrich", "--infer", "--dry-run", "--json").json["changed"] == 3
     assert "3 datasets changed." in lumos("enrich", "--infer").out

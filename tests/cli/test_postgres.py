@@ -38,7 +38,9 @@ def test_tables_are_shown_without_files_and_with_estimates_marked(
     assert header[0] == "DATASET"
 
 
-def test_what_changed_beside_fields_is_told_in_words(lumos: Any, shop: PostgresDatabase) -> None:
+def test_what_changed_beside_fields_is_described_in_words(
+    lumos: Any, shop: PostgresDatabase
+) -> None:
     lumos("ingest", shop.url)
     shop.run("COMMENT ON TABLE orders IS 'Some orders'", "ALTER VIEW large RENAME TO larger")
     out = lumos("ingest", shop.url).out
@@ -66,7 +68,7 @@ def test_a_scan_of_a_database_names_who_breaks(
     assert result.code == 10
 
 
-def test_show_tells_what_the_database_says(lumos: Any, shop: PostgresDatabase) -> None:
+def test_show_prints_the_metadata_of_the_database(lumos: Any, shop: PostgresDatabase) -> None:
     lumos("ingest", shop.url)
     out = lumos("show", "public.orders").out
     assert ["description", "All", "orders"] in lines(out)
@@ -77,7 +79,7 @@ def test_show_tells_what_the_database_says(lumos: Any, shop: PostgresDatabase) -
     assert not any(line[:1] in (["rows"], ["size"]) for line in lines(out))
 
 
-def test_show_tells_types_as_the_database_writes_them(lumos: Any, shop: PostgresDatabase) -> None:
+def test_show_prints_types_as_the_database_writes_them(lumos: Any, shop: PostgresDatabase) -> None:
     lumos("ingest", shop.url)
     fields = lumos("show", "orders", "--json").json["dataset"]["schema"]["fields"]
     assert [field["native_type"] for field in fields] == ["bigint", "numeric(12,2)"]
@@ -108,7 +110,7 @@ def test_a_refusal_is_one_sentence_without_the_password(
     assert "hush-4711" not in result.out + result.err
 
 
-def test_one_source_that_fails_is_told_and_ends_with_1_while_others_are_recorded(
+def test_one_source_that_fails_is_reported_and_ends_with_1_while_others_are_recorded(
     lumos: Any, shop: PostgresDatabase, workplace: Path
 ) -> None:
     (workplace / "lumos.yaml").write_text(

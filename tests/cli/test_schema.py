@@ -72,7 +72,7 @@ def test_diff_shows_old_and_new_side_by_side_breaking_first(lumos: Any) -> None:
     assert lumos("schema", "diff", "old.schema", "old.schema").out == "Nothing differs.\n"
 
 
-def test_a_rename_is_suggested_and_new_required_fields_are_told_for_old_data(
+def test_a_rename_is_suggested_and_new_required_fields_are_reported_for_old_data(
     lumos: Any, tmp_path: Path
 ) -> None:
     write_text(tmp_path / "old.schema", ["id INT64", "mail STRING"])
@@ -96,7 +96,7 @@ def test_a_rename_is_suggested_and_new_required_fields_are_told_for_old_data(
         ("a INT32", "a INT32", ("--exit-code", "--strict"), 0),
     ],
 )
-def test_the_exit_code_tells_only_when_asked(
+def test_breaking_changes_set_the_exit_code_only_on_request(
     lumos: Any, tmp_path: Path, before: str, after: str, options: tuple[str, ...], code: int
 ) -> None:
     write_text(tmp_path / "old.schema", [before])
@@ -139,7 +139,7 @@ def test_the_workflow_of_the_founding_documents(lumos: Any, tmp_path: Path, stor
 
 
 @pytest.mark.usefixtures("store")
-def test_history_is_told_newest_first(lumos: Any) -> None:
+def test_history_is_listed_newest_first(lumos: Any) -> None:
     report = lumos("schema", "history", "user_events", "--json").json
     assert [each["schema_version"] for each in report["versions"]] == ["2.0.0", "1.1.0", "1.0.0"]
     assert set(report["versions"][0]) == {
@@ -160,7 +160,7 @@ def test_history_is_told_newest_first(lumos: Any) -> None:
 
 
 @pytest.mark.usefixtures("store")
-def test_the_timeline_and_the_evolution_are_told(lumos: Any) -> None:
+def test_the_timeline_and_the_evolution_are_reported(lumos: Any) -> None:
     result = lumos("schema", "timeline", "user_events")
     assert "1.1.0 S-2 2023-09-15 12:00:00 5 +1" in result.words
     assert "2.0.0 S-3 2024-01-10 12:00:00 5 ~1 BREAKING" in result.words
@@ -375,7 +375,7 @@ def test_no_line_ends_with_blanks(lumos: Any, tmp_path: Path) -> None:
     assert lines == [line.rstrip() for line in lines]
 
 
-def test_many_changes_are_told_as_plain_lines(lumos: Any, tmp_path: Path) -> None:
+def test_many_changes_are_reported_as_plain_lines(lumos: Any, tmp_path: Path) -> None:
     write_text(tmp_path / "old.schema", [f"a{n} INT64" for n in range(1_200)])
     write_text(tmp_path / "new.schema", [f"a{n} STRING" for n in range(1_200)])
     result = lumos("schema", "diff", "old.schema", "new.schema")

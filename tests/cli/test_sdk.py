@@ -31,7 +31,7 @@ cost_model:
   storage: {file: {cost_per_gb_month: 1000}}
   compute: {emr: {cost_per_instance_hour: 0.5}}
 """
-ESTATE = "datasets:\n  - {urn: raw, costs: {storage: 10}}\n  - {urn: core}\nedges: [{from: raw, to: core}]\n"
+INVENTORY = "datasets:\n  - {urn: raw, costs: {storage: 10}}\n  - {urn: core}\nedges: [{from: raw, to: core}]\n"
 FILES = {
     "lumos.yaml": CONFIG,
     "lake/orders.csv": "id,amount,country\n1,2.5,NO\n2,3.5,SE\n",
@@ -41,7 +41,7 @@ FILES = {
     "log.csv": "QUERY_ID,QUERY_TEXT,START_TIME,USER_NAME,EXECUTION_STATUS\n"
     "1,SELECT amount FROM orders,2024-01-05 10:00:00,ANN,SUCCESS\n",
     "emr.csv": "job,period,engine,quantity,unit\nnightly,2024-01,emr,3,instance-hours\n",
-    "estate.yaml": ESTATE,
+    "estate.yaml": INVENTORY,
     "enrich.yaml": "datasets:\n  - dataset: orders\n    description: Every order\n",
     "lake/visits/dt=2026-01-01/part.csv": "id,page\n1,home\n",
     "CODEOWNERS": "/lake/ @acme/shop\n",
@@ -60,13 +60,13 @@ class Pair(NamedTuple):
     method: Callable[[Lumos], object]
 
 
-def people(words: str, desk: str, *names: str) -> list[Pair]:
+def people(words: str, service: str, *names: str) -> list[Pair]:
     """The commands of a kind of annotation that is a list of names."""
     return [
-        Pair(f"{words} add orders x", lambda lumos: getattr(lumos.annotations, desk).set("orders", "x")),
+        Pair(f"{words} add orders x", lambda lumos: getattr(lumos.annotations, service).set("orders", "x")),
         Pair(f"{words} remove orders {names[0]}",
-             lambda lumos: getattr(lumos.annotations, desk).remove("orders", names[0])),
-        Pair(f"{words} list", lambda lumos: getattr(lumos.annotations, desk).list()),
+             lambda lumos: getattr(lumos.annotations, service).remove("orders", names[0])),
+        Pair(f"{words} list", lambda lumos: getattr(lumos.annotations, service).list()),
     ]  # fmt: skip
 
 

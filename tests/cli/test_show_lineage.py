@@ -36,9 +36,9 @@ def test_both_sides_are_shown(lumos: Any, store: Store) -> None:
     report(store, ("lumos://x/a", URN), ("lumos://x/b", URN), (URN, "lumos://x/c"))
     shown = lumos("show", URN, "--store", "lumos.db")
     assert "upstream 2 datasets a b downstream 1 dataset c" in shown.words
-    told = lumos("show", URN, "--store", "lumos.db", "--json").json["dataset"]["lineage"]
-    assert [edge["urn"] for edge in told["upstream"]] == ["lumos://x/a", "lumos://x/b"]
-    assert [edge["urn"] for edge in told["downstream"]] == ["lumos://x/c"]
+    lineage = lumos("show", URN, "--store", "lumos.db", "--json").json["dataset"]["lineage"]
+    assert [edge["urn"] for edge in lineage["upstream"]] == ["lumos://x/a", "lumos://x/b"]
+    assert [edge["urn"] for edge in lineage["downstream"]] == ["lumos://x/c"]
 
 
 def test_of_very_many_the_first_are_shown(lumos: Any, store: Store) -> None:

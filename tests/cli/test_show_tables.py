@@ -109,14 +109,14 @@ def test_a_table_without_files_has_none_and_one_of_a_database_never_has(
 
 @pytest.mark.usefixtures("workplace")
 def test_settings_stand_below_one_another(lumos: Any) -> None:
-    told = {
+    expected = {
         "table.version": "3",
         "table.features": "appendOnly, rowTracking (not read)",
         "b": "1\n2",
         "a": "x=y",
         "comment": "all of them",
     }
-    see("orders", "delta", told, FIELDS)
+    see("orders", "delta", expected, FIELDS)
     lines = lumos("show", "orders").out.splitlines()
     assert "features       appendOnly, rowTracking (not read)" in lines
     at = lines.index("settings       a=x=y")

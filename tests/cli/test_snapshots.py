@@ -15,13 +15,13 @@ from snapshots.stores import fill, write
 
 
 @pytest.fixture
-def estate(workplace: Path) -> Path:
+def catalog_file(workplace: Path) -> Path:
     """A working folder whose store holds everything once."""
     fill(Lumos(), everything())
     return workplace
 
 
-@pytest.mark.usefixtures("estate")
+@pytest.mark.usefixtures("catalog_file")
 def test_a_snapshot_is_exported_validated_and_compared(lumos: Any) -> None:
     done = lumos("export", "--platform", "local", "--output", "backup.json")
     assert (done.code, done.out.splitlines()[:2]) == (0, ["[ok] 2 datasets", "[ok] 1 lineage edge"])
@@ -37,7 +37,7 @@ def test_a_snapshot_is_exported_validated_and_compared(lumos: Any) -> None:
     assert done.out == "Nothing differs in 2 datasets and 1 lineage edge.\n"
 
 
-@pytest.mark.usefixtures("estate")
+@pytest.mark.usefixtures("catalog_file")
 def test_differences_have_exit_codes_of_their_own(lumos: Any) -> None:
     lumos("export", "--output", "backup.json")
     store = fill(Lumos(), {})
@@ -54,7 +54,7 @@ def test_differences_have_exit_codes_of_their_own(lumos: Any) -> None:
     assert lumos("diff", "--source", "local", "--target", "no.json").code == 2
 
 
-@pytest.mark.usefixtures("estate")
+@pytest.mark.usefixtures("catalog_file")
 def test_measurements_are_one_line_unless_asked_for(lumos: Any) -> None:
     lumos("export", "--output", "backup.json")
     quality = msgspec.structs.replace(
@@ -75,12 +75,14 @@ def test_measurements_are_one_line_unless_asked_for(lumos: Any) -> None:
     assert "quality added measured_at" in lumos(*words, "--verbose").words
 
 
-def test_every_problem_of_a_snapshot_is_told_with_its_place(lumos: Any, estate: Path) -> None:
+def test_every_problem_of_a_snapshot_is_reported_with_its_position(
+    lumos: Any, catalog_file: Path
+) -> None:
     lumos("export", "--output", "backup.json")
-    document = json.loads((estate / "backup.json").read_text())
+    document = json.loads((catalog_file / "backup.json").read_text())
     document["datasets"][1]["name"] = "edited"
     document["datasets"][0]["urn"] = 7
-    (estate / "edited.json").write_text(json.dumps(document))
+    (catalog_file / "edited.json").write_text(json.dumps(document))
     done = lumos("validate", "--input", "edited.json")
     assert done.code == 1
     assert "[error] datasets[0].urn: Expected `str`, got `int`." in done.out
@@ -94,7 +96,7 @@ def test_every_problem_of_a_snapshot_is_told_with_its_place(lumos: Any, estate: 
     assert lumos("validate", "--input", "no.json").code == 2
 
 
-@pytest.mark.usefixtures("estate")
+@pytest.mark.usefixtures("catalog_file")
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
@@ -112,10 +114,12 @@ def test_a_wrong_word_gets_an_answer(lumos: Any, words: list[str], complaint: st
     assert (done.code, complaint in done.err) == (2, True)
 
 
-def test_a_count_that_contradicts_the_header_is_not_called_good(lumos: Any, estate: Path) -> None:
+def test_a_count_that_contradicts_the_header_is_not_called_good(
+    lumos: Any, catalog_file: Path
+) -> None:
     lumos("export", "--output", "backup.yaml")
-    text = (estate / "backup.yaml").read_text()
-    (estate / "cut.yaml").write_text(text[: text.index("datasets:\n-")])
+    text = (catalog_file / "backup.yaml").read_text()
+    (catalog_file / "cut.yaml").write_text(text[: text.index("datasets:\n-")])
     done = lumos("validate", "--input", "cut.yaml")
     assert done.code == 1
     assert "Expected 2 datasets, found 0" in done.out
@@ -123,19 +127,19 @@ def test_a_count_that_contradicts_the_header_is_not_called_good(lumos: Any, esta
     assert lumos("diff", "--source", "cut.yaml", "--target", "backup.yaml").code == 1
 
 
-@pytest.mark.usefixtures("estate")
+@pytest.mark.usefixtures("catalog_file")
 def test_sentences_of_a_refused_import_end(lumos: Any) -> None:
     Path("new.json").write_text('{"format": "lumos-snapshot", "format_version": "7.0"}')
     done = lumos("import", "--input", "new.json")
     assert (done.code, "--upgrade lumos. Nothing was imported." in done.err) == (1, True)
 
 
-def test_a_snapshot_is_imported_again_and_taken_back(lumos: Any, estate: Path) -> None:
+def test_a_snapshot_is_imported_again_and_taken_back(lumos: Any, catalog_file: Path) -> None:
     lumos("export", "--output", "backup.json")
     here = ("--store", "other.db")
     done = lumos("import", "--input", "backup.json", "--dry-run", *here)
     assert (done.code, "created" in done.out) == (0, True)
-    assert not (estate / "other.db").exists()
+    assert not (catalog_file / "other.db").exists()
     done = lumos("import", "--input", "backup.json", "--platform", "local", *here)
     assert (done.code, "datasets 2 0 0 0" in done.words) == (0, True)
     assert "[ok] Imported backup.json into local." in done.out
@@ -173,7 +177,7 @@ def test_an_estate_moves_through_a_metadata_file(lumos: Any, workplace: Path) ->
         (["import", "--input", "lumos.yaml"], 1),
     ],
 )
-@pytest.mark.usefixtures("estate")
+@pytest.mark.usefixtures("catalog_file")
 def test_an_import_that_cannot_be_is_refused(lumos: Any, words: list[str], code: int) -> None:
     Path("lumos.yaml").write_text("platform: local\n")
     assert lumos(*words).code == code

@@ -29,7 +29,7 @@ def test_ingest_names_the_dataset_and_its_parts(
     assert "12 datasets: 12 new, 0 changed, 0 unchanged, 0 missing" in shown.out
 
 
-def test_changes_and_history_tell_of_the_split(lake: Lake, lumos: Any) -> None:
+def test_changes_and_history_report_the_split(lake: Lake, lumos: Any) -> None:
     lake.scan(parts(12))
     (_, line) = lumos("changes", "--type", "SPLIT").out.splitlines()[:2]
     assert line.endswith(f"events   {SUMMARY}")

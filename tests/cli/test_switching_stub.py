@@ -101,7 +101,7 @@ AFTER_THE_CHANGE: list[tuple[int, tuple[str, ...]]] = [
 ]
 
 
-def story(
+def transcript(
     lumos: Callable[..., Any], workplace: Path, catalog: Catalog
 ) -> Iterator[tuple[tuple[str, ...], str]]:
     """What each command says, from the first scan to a comparison with the catalog."""
@@ -112,21 +112,21 @@ def story(
         shutil.rmtree(left) if left.is_dir() else left.unlink()
     lake(workplace)
     (workplace / "lumos.yaml").write_text(catalog.configuration(), encoding="utf-8")
-    yield from said(lumos, COMMANDS, catalog)
+    yield from outputs(lumos, COMMANDS, catalog)
     (workplace / "lake/orders/part-0.csv").unlink()
     write_text(workplace / "lake/orders/part-1.csv", ["id,amount,city,zip", "x1,9.5,Bonn,53111"])
     shutil.rmtree(workplace / "lake/users")
-    yield from said(lumos, AFTER_THE_CHANGE, catalog)
+    yield from outputs(lumos, AFTER_THE_CHANGE, catalog)
 
 
-def said(
+def outputs(
     lumos: Callable[..., Any], commands: list[tuple[int, tuple[str, ...]]], catalog: Catalog
 ) -> Iterator[tuple[tuple[str, ...], str]]:
     for code, words in commands:
         done = lumos(*(catalog.word if word == "PLATFORM" else word for word in words))
         assert (done.code, done.err) == (code, ""), (words, done.out)
-        told = done.out.replace(catalog.name, "CATALOG").replace(catalog.word, "CATALOG")
-        yield words, " ".join(_CHANGING.sub("...", told).split())
+        output = done.out.replace(catalog.name, "CATALOG").replace(catalog.word, "CATALOG")
+        yield words, " ".join(_CHANGING.sub("...", output).split())
 
 
 class Held(NamedTuple):
@@ -241,8 +241,8 @@ def held_by_openmetadata(stub: Openmetadata) -> dict[str, Held]:
 def test_the_same_commands_work_with_either_catalog(
     lumos: Any, workplace: Path, gms: tuple[Catalog, Gms], om: tuple[Catalog, Openmetadata]
 ) -> None:
-    with_datahub = dict(story(lumos, workplace, gms[0]))
-    with_openmetadata = dict(story(lumos, workplace, om[0]))
+    with_datahub = dict(transcript(lumos, workplace, gms[0]))
+    with_openmetadata = dict(transcript(lumos, workplace, om[0]))
     assert with_openmetadata == with_datahub
     assert with_datahub[("diff", "--source", "local", "--target", "PLATFORM")].endswith(
         "Nothing differs in 4 datasets and 1 lineage edge."

@@ -30,13 +30,13 @@ def place(workplace: Path) -> Path:
 
 
 def test_the_story_of_usage(place: Path, lumos: Any) -> None:
-    told = lumos("usage", "ingest", place / "history.csv")
-    assert told.code == 0
-    assert "4 statements, 4 counted, 1 failed" in told.words
+    result = lumos("usage", "ingest", place / "history.csv")
+    assert result.code == 0
+    assert "4 statements, 4 counted, 1 failed" in result.words
     assert "1 table in the logs matches no dataset: shop.nowhere.known (1)" in " ".join(
-        told.err.split()
+        result.err.split()
     )
-    assert "secret" not in told.out + told.err
+    assert "secret" not in result.out + result.err
     shown = lumos("usage", "show", "orders")
     assert "2 reads, 2 readers" in shown.words
     assert "Unread columns: note" in shown.words
@@ -55,10 +55,10 @@ def test_the_story_of_usage(place: Path, lumos: Any) -> None:
     assert "Unknown: no query log" in lumos("usage", "show", "orders").words
 
 
-def test_what_a_snapshot_told_is_shown_as_such(place: Path, lumos: Any) -> None:
-    told = Usage(readers=(Reader(name="bi", reads=7),), last_accessed=NOW)
+def test_what_a_snapshot_reported_is_shown_as_such(place: Path, lumos: Any) -> None:
+    result = Usage(readers=(Reader(name="bi", reads=7),), last_accessed=NOW)
     with shop(place / ".lumos")._store.open().transaction() as transaction:
-        transaction.save_aspect(urn("sales/refunds"), "usage", told, writer="import", at=NOW)
+        transaction.save_aspect(urn("sales/refunds"), "usage", result, writer="import", at=NOW)
     shown = lumos("usage", "show", "refunds").words
     covered = "From a snapshot; no query log covers this dataset."
     assert f"{covered} It was last read on {NOW:%F}" in shown
@@ -66,12 +66,12 @@ def test_what_a_snapshot_told_is_shown_as_such(place: Path, lumos: Any) -> None:
     assert "DAY" not in shown
 
 
-def test_rows_that_do_not_count_are_told(place: Path, lumos: Any) -> None:
+def test_skipped_rows_are_reported(place: Path, lumos: Any) -> None:
     lines = ["dataset,user,time,reads", f"orders,ann,{NOW:%F},0", f"orders,ann,{NOW:%F},x",
              "orders,ann,2099-01-01,1"]  # fmt: skip
     (place / "usage.csv").write_text("\n".join(lines))
-    told = lumos("usage", "ingest", place / "usage.csv").words
-    assert "1 dated in the future, 1 without a read, 1 with an invalid read count" in told
+    result = lumos("usage", "ingest", place / "usage.csv").words
+    assert "1 dated in the future, 1 without a read, 1 with an invalid read count" in result
 
 
 def test_all_of_it_as_json(place: Path, lumos: Any) -> None:
@@ -88,10 +88,10 @@ def test_all_of_it_as_json(place: Path, lumos: Any) -> None:
 
 
 def test_unread_claims_nothing_without_a_log(place: Path, lumos: Any) -> None:  # noqa: ARG001
-    told = lumos("usage", "unread")
-    assert told.code == 0
-    assert "0 unread datasets, 0 read" in told.words
-    assert "remark   3 datasets in snowflake not judged: no log covers it" in told.err
+    result = lumos("usage", "unread")
+    assert result.code == 0
+    assert "0 unread datasets, 0 read" in result.words
+    assert "remark   3 datasets in snowflake not judged: no log covers it" in result.err
 
 
 @pytest.mark.parametrize(
@@ -104,6 +104,6 @@ def test_unread_claims_nothing_without_a_log(place: Path, lumos: Any) -> None:  
     ],
 )
 def test_misuse_is_one_sentence(place: Path, lumos: Any, words: list[str], sentence: str) -> None:  # noqa: ARG001
-    told = lumos("usage", "ingest", *words)
-    assert told.code == 2
-    assert sentence in told.err
+    result = lumos("usage", "ingest", *words)
+    assert result.code == 2
+    assert sentence in result.err

@@ -67,7 +67,7 @@ def test_blanks_around_a_token_are_not_part_of_it() -> None:
 @pytest.mark.parametrize("token", ["hu\nsh", "hüsh", "Bearer hush", "hu\x00sh"])
 def test_what_no_header_takes_is_no_token_and_is_not_shown(token: str) -> None:
     catalog = DatahubPlatform(token=Secret(token))
-    with pytest.raises(MisuseError, match="DATAHUB_GMS_TOKEN") as told:
+    with pytest.raises(MisuseError, match="DATAHUB_GMS_TOKEN") as caught:
         catalog.secret({})
-    assert "'token'" in str(told.value)
-    assert token not in str(told.value)
+    assert "'token'" in str(caught.value)
+    assert token not in str(caught.value)

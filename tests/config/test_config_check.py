@@ -48,13 +48,17 @@ def test_what_is_used_needs_no_remark(load_text: Load) -> None:
         ("platform_config", "{datahub: {token: x}}"),
     ],
 )
-def test_a_section_that_is_not_used_yet_is_told(load_text: Load, section: str, value: str) -> None:
+def test_a_section_that_is_not_used_yet_is_reported(
+    load_text: Load, section: str, value: str
+) -> None:
     (note,) = check(load_text(f"\n{section}: {value}"), {})
     assert (note.level, note.key, note.line) == ("info", section, 2)
     assert note.text.endswith((" yet.", " catalog: datahub."))
 
 
-def test_sources_without_events_and_those_that_cannot_be_watched_are_told(load_text: Load) -> None:
+def test_sources_without_events_and_those_that_cannot_be_watched_are_reported(
+    load_text: Load,
+) -> None:
     settings = load_text(
         "change_detection:\n"
         "  enabled: true\n"
@@ -69,7 +73,7 @@ def test_sources_without_events_and_those_that_cannot_be_watched_are_told(load_t
     assert (second.level, second.key) == ("warning", "change_detection.sources[1]")
 
 
-def test_events_without_their_library_are_told(
+def test_events_without_their_library_are_reported(
     load_text: Load, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = load_text(
@@ -98,7 +102,7 @@ def test_events_of_azure_and_google_cloud_need_a_queue(
     assert hdfs.text == "'storage_queue' is for sources of the type azure."
 
 
-def test_events_that_cannot_be_sent_without_a_library_are_told(
+def test_events_that_cannot_be_sent_without_a_library_are_reported(
     load_text: Load, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = load_text(
@@ -112,7 +116,7 @@ def test_events_that_cannot_be_sent_without_a_library_are_told(
     assert "pip install 'lumos[redis]'" in note.text
 
 
-def test_messages_that_cannot_be_sent_without_a_library_are_told(
+def test_messages_that_cannot_be_sent_without_a_library_are_reported(
     load_text: Load, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = load_text("notifications: {channels: {a: x}, changes: [{channel: a}]}")
@@ -219,7 +223,7 @@ def test_remarks_are_in_the_order_of_the_file(load_text: Load) -> None:
         ),
     ],
 )  # fmt: skip
-def test_what_a_catalog_lacks_is_told(
+def test_what_a_catalog_lacks_is_reported(
     load_text: Load,
     monkeypatch: pytest.MonkeyPatch,
     text: str,
@@ -232,7 +236,7 @@ def test_what_a_catalog_lacks_is_told(
 
 
 @pytest.mark.parametrize("platform", ["datahub", "openmetadata:https://om.example"])
-def test_a_catalog_without_its_library_is_told(
+def test_a_catalog_without_its_library_is_reported(
     load_text: Load, monkeypatch: pytest.MonkeyPatch, platform: str
 ) -> None:
     names = {plugins.SOURCES: {"file"}, plugins.PLATFORMS: {"datahub", "openmetadata"}}

@@ -331,7 +331,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize(("text", "lines"), MISTAKES.values(), ids=MISTAKES.keys())
-def test_a_mistake_is_told_with_its_line_and_key(
+def test_a_mistake_is_reported_with_its_line_and_key(
     load_text: Load, text: str, lines: list[str]
 ) -> None:
     with pytest.raises(ConfigurationError) as caught:
@@ -349,7 +349,7 @@ def test_an_error_carries_its_facts(load_text: Load) -> None:
     assert caught.value.exit_code == MISUSED
 
 
-def test_all_problems_are_told_at_once_in_the_order_of_the_file(load_text: Load) -> None:
+def test_all_problems_are_reported_at_once_in_the_order_of_the_file(load_text: Load) -> None:
     text = """\
 spark: {master: 1, confg: {}}
 storage:
@@ -386,7 +386,7 @@ def test_a_mistake_in_a_variable_names_the_variable(load_text: Load) -> None:
         ("platform.name", "'platform' has no keys below it, so there is no 'name'."),
     ],
 )
-def test_an_option_that_does_not_exist_is_told(load_text: Load, key: str, message: str) -> None:
+def test_an_option_that_does_not_exist_is_reported(load_text: Load, key: str, message: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         load_text("", overrides={key: "x"})
     assert str(caught.value) == f"option {key}: {message}"

@@ -128,7 +128,7 @@ def test_variables_reach_the_options_of_another_packages_platform() -> None:
     assert settings.platform_config.of("shipyard") == {"dock": 7}
 
 
-def test_a_variable_below_a_section_that_is_no_mapping_leaves_the_mistake_to_be_told(
+def test_a_variable_below_a_section_that_is_no_mapping_leaves_the_mistake_to_be_reported(
     load_text: Load,
 ) -> None:
     with pytest.raises(ConfigurationError, match=r"^lumos\.yaml:1: storage must be a mapping"):
@@ -207,7 +207,7 @@ def test_the_file_is_found_by_variable_or_by_name(tmp_path: Path) -> None:
     assert find_file(tmp_path, {"LUMOS_CONFIG": "/etc/lumos.yaml"}) == Path("/etc/lumos.yaml")
 
 
-def test_a_missing_file_is_told_with_the_command_that_makes_one(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_with_the_command_that_makes_one(tmp_path: Path) -> None:
     file = tmp_path / "lumos.yaml"
     with pytest.raises(ConfigurationError, match="lumos init") as caught:
         load(file, environment={})
@@ -380,7 +380,7 @@ def test_a_variable_without_quotes_is_typed_by_what_it_holds(load_text: Load) ->
     assert source.password == Secret("5555")
 
 
-def test_a_variable_that_is_not_set_is_told_with_the_way_to_set_it(load_text: Load) -> None:
+def test_a_variable_that_is_not_set_is_reported_with_the_way_to_set_it(load_text: Load) -> None:
     with pytest.raises(ConfigurationError) as caught:
         load_text("sources:\n  - type: snowflake\n    account: ${SNOWFLAKE_ACCOUNT}\n")
     assert str(caught.value) == (
@@ -403,6 +403,6 @@ def test_a_variable_in_free_form_options_must_be_set_too(load_text: Load) -> Non
 
 
 @pytest.mark.parametrize("written", ["'${'", "'${1A}'", "'${A'", "'${A-b}'"])
-def test_a_broken_reference_is_told(load_text: Load, written: str) -> None:
+def test_a_broken_reference_is_reported(load_text: Load, written: str) -> None:
     with pytest.raises(ConfigurationError, match=r"spark\.master opens a variable"):
         load_text(f"spark:\n  master: {written}", environment={"A": "1"})

@@ -157,7 +157,7 @@ glossary_mappings: {*name : a key}
     assert settings.glossary_mappings == {"third": "a key"}
 
 
-def test_a_mistake_behind_an_alias_is_told_where_it_is_written(load_text: Load) -> None:
+def test_a_mistake_behind_an_alias_is_reported_where_it_is_written(load_text: Load) -> None:
     text = "scan: {exclude: &list\n  [[a]]}\ndocumentation: {required_fields: *list}\n"
     with pytest.raises(ConfigurationError) as caught:
         load_text(text)

@@ -44,7 +44,7 @@ def test_an_installed_plugin_is_found_and_imported_only_then(install: Install) -
     assert version("shore") == "1.0"
 
 
-def test_an_unknown_name_is_told_with_what_is_installed(install: Install) -> None:
+def test_an_unknown_name_is_reported_with_what_is_installed(install: Install) -> None:
     install("shore", {"kafka": "x:y", "postgres": "x:y", "s3": "x:y"})
     with pytest.raises(UnknownName) as caught:
         plugins.find(GROUP, "postgers", "source")
@@ -110,7 +110,7 @@ def test_a_plugin_that_cannot_be_imported_is_named(
     assert (caught.value.name, caught.value.package) == ("gulls", "shore-birds")
 
 
-def test_two_packages_with_one_name_are_told_apart(install: Install) -> None:
+def test_two_packages_with_one_name_are_distinguished(install: Install) -> None:
     install("shore", {"gulls": "a:X"})
     install("cliff", {"gulls": "b:X"})
     with pytest.raises(LumosError, match=r"comes from cliff and shore\. Uninstall all but one"):

@@ -40,7 +40,7 @@ cost_calculation:
     predictions: {datasets: [ml_predictions, feature_store]}
     everything: {patterns: ["core/*", "ml/*"], tags: [bronze]}
 """
-BESIDE = """\
+UNATTRIBUTED = """\
   idle: {cluster: 120.50}
   shared: {catalog: 80.25}
   adjustments: {credit: -30.10}
@@ -51,11 +51,17 @@ def urn(name: str) -> str:
     return f"lumos://s3/lake/{name}"
 
 
-def founding(
-    folder: Path, *, beside: bool = False, more: str = "", stored: dict[str, object] | None = None
+def write_example(
+    folder: Path,
+    *,
+    unattributed: bool = False,
+    more: str = "",
+    stored: dict[str, object] | None = None,
 ) -> Lumos:
     """Lumos with lumos.yaml and a store of the example in a folder, or else where it is `stored`."""
-    (folder / "lumos.yaml").write_text(CONFIGURATION + (BESIDE if beside else "") + more)
+    (folder / "lumos.yaml").write_text(
+        CONFIGURATION + (UNATTRIBUTED if unattributed else "") + more
+    )
     lumos = Lumos(folder / "lumos.yaml", environment={}, overrides=stored)
     fill(lumos)
     lumos.cost = Costs(lumos.settings, lumos._store.open, clock=lambda: NOW)

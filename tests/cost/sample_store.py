@@ -38,7 +38,7 @@ FIFTH = at(5)
 HOUR = timedelta(hours=1)
 
 
-class Estate:
+class CostSample:
     """What is known, and what it costs."""
 
     def __init__(self, folder: Path, config: str = "") -> None:
@@ -70,7 +70,7 @@ class Estate:
         return known.urn
 
     def lineage(self, *edges: tuple[str, str] | tuple[str, str, str], jobs: tuple[Job, ...] = (), reporter: str = "a") -> None:  # fmt: skip
-        told = [
+        reported_edges = [
             Edge(
                 upstream=each[0],
                 downstream=each[1],
@@ -81,7 +81,7 @@ class Estate:
             for each in edges
         ]
         with self.store.transaction() as transaction:
-            transaction.lineage.report(reporter, told, jobs=jobs, at=AT)
+            transaction.lineage.report(reporter, reported_edges, jobs=jobs, at=AT)
 
     def meter(self, target: str, first: datetime = FIFTH, last: datetime = FIFTH + HOUR, *, reporter: str = "spark", **facts: Any) -> None:  # fmt: skip
         facts = {"engine": "spark", "run": f"{target}-{first}", **facts}

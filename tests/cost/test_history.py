@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cost.documented_example import NOW, founding, urn
+from cost.documented_example import NOW, urn, write_example
 from lumos import Lumos
 from lumos.cost.service import Costs
 from lumos.model.dataset import Cost
@@ -14,7 +14,7 @@ from lumos.model.dataset import Cost
 
 @pytest.fixture
 def shop(workplace: Path) -> Lumos:
-    return founding(workplace, beside=True)
+    return write_example(workplace, unattributed=True)
 
 
 def dearer(shop: Lumos, compute: int) -> Lumos:
@@ -113,8 +113,8 @@ def test_a_snapshot_carries_costs(shop: Lumos, workplace: Path) -> None:
     shop.cost.record()
     shop.snapshot.export(workplace / "all.json")
     snapshot = json.loads((workplace / "all.json").read_text())
-    told = {each["urn"]: each.get("cost") for each in snapshot["datasets"]}
-    assert told[urn("raw/raw_events")]["own"] == {"storage": 500.0}
+    cost_by_urn = {each["urn"]: each.get("cost") for each in snapshot["datasets"]}
+    assert cost_by_urn[urn("raw/raw_events")]["own"] == {"storage": 500.0}
 
 
 def test_reports_write_nothing(shop: Lumos) -> None:
@@ -125,8 +125,8 @@ def test_reports_write_nothing(shop: Lumos) -> None:
     assert shop._store.open().counts() == before
 
 
-def test_every_database_tells_the_same(workplace: Path, stored: dict[str, object]) -> None:
-    shop = founding(workplace, beside=True, stored=stored)
+def test_every_database_returns_the_same(workplace: Path, stored: dict[str, object]) -> None:
+    shop = write_example(workplace, unattributed=True, stored=stored)
     shop.cost.record("2024-01")
     shop.cost.record("2024-02")
     trend = shop.cost.trend("ml_predictions")

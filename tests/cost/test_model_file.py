@@ -58,15 +58,17 @@ def model(*edges: dict[str, object], method: str | None = None) -> dict[str, obj
 
 
 def test_the_founding_example_by_its_contract(compute: Any) -> None:
-    told = json.loads(to_json(compute(FOUNDING % SHARES, "model.yaml")))
-    assert told["format_version"] == "1.0"
-    by_urn = {each["urn"]: each for each in told["datasets"]}
+    output = json.loads(to_json(compute(FOUNDING % SHARES, "model.yaml")))
+    assert output["format_version"] == "1.0"
+    by_urn = {each["urn"]: each for each in output["datasets"]}
     assert by_urn["ml_predictions"] == {
         "urn": "ml_predictions", "direct": 1500, "attributed": 4300, "total": 5800,
         "retained": 5800, "by_type": {"storage": 500, "compute": 5300}, "savings": 6700,
     }  # fmt: skip
     assert by_urn["cleaned_events"]["retained"] == 1200
-    assert told["totals"] | {"spent": 8200, "retained": 8200, "unallocated": 0} == told["totals"]
+    assert (
+        output["totals"] | {"spent": 8200, "retained": 8200, "unallocated": 0} == output["totals"]
+    )
     without = json.loads(to_json(compute(FOUNDING % "")))
     by_urn = {each["urn"]: each for each in without["datasets"]}
     assert by_urn["ml_predictions"]["total"] == 7000
@@ -74,7 +76,7 @@ def test_the_founding_example_by_its_contract(compute: Any) -> None:
     assert without["totals"]["retained"] == 8200
 
 
-def test_json_and_yaml_are_told_apart_by_content(compute: Any) -> None:
+def test_json_and_yaml_are_distinguished_by_content(compute: Any) -> None:
     chain = model({"from": "a", "to": "b"}, {"from": "b", "to": "c"})
     as_json = json.dumps(chain, indent=2)
     assert compute(as_json, "model.txt") == compute(as_json, "model.yaml")
@@ -89,10 +91,10 @@ def test_amounts_come_out_as_they_went_in(compute: Any, name: str) -> None:
         ' {"urn": "d", "costs": {"c": 1234567890.123457}}, {"urn": "e", "costs": {"c": -0.000001}},'
         ' {"urn": "f"}], "edges": [{"from": "a", "to": "b"}, {"from": "d", "to": "f"}]}'
     )
-    told = to_json(compute(text, name)).decode()
-    totals = re.findall(r'"total":([^,}]*)', told)
+    output = to_json(compute(text, name)).decode()
+    totals = re.findall(r'"total":([^,}]*)', output)
     assert totals[:5] == ["0.1", "0.3", "1234567890.123457", "-0.000001", "1234567890.123457"]
-    assert '"spent":1234567890.423456' in told
+    assert '"spent":1234567890.423456' in output
 
 
 def test_an_amount_finer_than_a_micro_unit_is_rounded(compute: Any) -> None:
@@ -143,7 +145,7 @@ def test_cost_that_lineage_never_carries_stands_apart(compute: Any) -> None:
     assert [each.urn for each in report.datasets] == ["a", "b", "c"]
 
 
-def test_a_cycle_is_told_as_one(compute: Any) -> None:
+def test_a_cycle_is_reported_as_one(compute: Any) -> None:
     report = compute(model({"from": "a", "to": "b"}, {"from": "b", "to": "a"}))
     (component,) = report.components
     assert (component.urns, component.total, component.closed) == (("a", "b"), 160, True)
@@ -158,7 +160,7 @@ def test_last_touch_takes_times_of_reading(compute: Any) -> None:
     assert [each.retained for each in report.datasets] == [0, 160, 10]
 
 
-def test_what_is_divided_for_want_of_bytes_is_told(compute: Any) -> None:
+def test_equal_splits_without_known_bytes_are_reported(compute: Any) -> None:
     known = [{"from": "a", "to": to, "bytes": size} for to, size in (("b", 3), ("c", 1))]
     report = compute(model(*known))
     assert [each.attributed for each in report.datasets] == [0, 75, 25]
@@ -166,7 +168,7 @@ def test_what_is_divided_for_want_of_bytes_is_told(compute: Any) -> None:
     assert compute(model({"from": "a", "to": "b"}, known[1])).totals.assumed == 100
 
 
-def test_unknown_keys_are_told_of(compute: Any) -> None:
+def test_unknown_keys_are_reported(compute: Any) -> None:
     report = compute({"datasets": [{"urn": "a", "cost": {}, "owner": "x"}], "metod": 1})
     assert report.remarks == [
         "Unknown key 'metod' is ignored. Did you mean 'method'?",
@@ -295,9 +297,9 @@ def test_keys_that_look_like_several_are_one(compute: Any) -> None:
     assert compute(text).datasets[0].urn == 'a":b'
 
 
-def test_a_share_of_what_nothing_costs_is_told(compute: Any) -> None:
-    told = compute(model(A_TO_B | {"shares": {"computr": 0.5, "storage": 0.5}})).remarks
-    assert told == [
+def test_a_share_of_an_unused_cost_type_is_reported(compute: Any) -> None:
+    output = compute(model(A_TO_B | {"shares": {"computr": 0.5, "storage": 0.5}})).remarks
+    assert output == [
         "Shares of 'computr' are ignored: no cost has that type. Did you mean 'compute'?"
     ]
 
@@ -307,7 +309,7 @@ def test_one_currency_is_no_mix(compute: Any) -> None:
     assert compute({"datasets": datasets, "currency": "EUR"}).remarks == []
 
 
-def test_a_file_that_is_not_there_or_no_text_is_told(tmp_path: Path) -> None:
+def test_a_missing_or_binary_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(InvalidModel, match="There is no such file"):
         compute_model(tmp_path / "none.json")
     file = tmp_path / "model.json"

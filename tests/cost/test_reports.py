@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cost.documented_example import EDGES, NOW, founding, urn
+from cost.documented_example import EDGES, NOW, urn, write_example
 from lumos import Lumos
 from lumos.config.prices import NoPrices
 from lumos.cost.page import flow_to
@@ -19,7 +19,7 @@ JANUARY = "2024-01"
 
 @pytest.fixture
 def shop(workplace: Path) -> Lumos:
-    return founding(workplace)
+    return write_example(workplace)
 
 
 def plain(amounts: dict[str, Decimal]) -> dict[str, float]:
@@ -83,18 +83,18 @@ def test_the_picture_of_a_dataset_in_a_cycle_shows_its_total(shop: Lumos) -> Non
 
 
 @pytest.mark.parametrize(
-    ("right", "wrong", "told"),
+    ("right", "wrong", "message"),
     [
         ("{dataset: raw_events,", "{dataset: raw_event,", "An override in the configuration names"),
         ("{from: raw_events, to: event", "{from: raw_event, to: event", "An allocation in the"),
     ],
 )
-def test_a_wrong_name_in_the_configuration_is_told_as_such(
-    shop: Lumos, right: str, wrong: str, told: str
+def test_an_unknown_name_in_the_configuration_is_reported(
+    shop: Lumos, right: str, wrong: str, message: str
 ) -> None:
     file = Path(shop.settings.origin.folder or "") / "lumos.yaml"
     file.write_text(file.read_text().replace(right, wrong))
-    with pytest.raises(MisuseError, match=told):
+    with pytest.raises(MisuseError, match=message):
         Lumos(file, environment={}).cost.top()
 
 
@@ -118,13 +118,13 @@ def test_what_a_dataset_passes_on_and_what_it_keeps_is_its_total(shop: Lumos) ->
 def test_own_and_retained_of_all_rows_give_what_was_spent(
     workplace: Path, ranked_by: str, limit: int
 ) -> None:
-    shop = founding(workplace, beside=True)
+    shop = write_example(workplace, unattributed=True)
     report = shop.cost.top(limit, ranked_by=ranked_by, period=JANUARY)  # type: ignore[arg-type]
-    beside = sum(report.beside.values(), Decimal(0))
+    unattributed = sum(report.beside.values(), Decimal(0))
     assert report.spent == Decimal("8370.65")
     for column in ("own", "retained"):
         listed = sum((getattr(row, column) for row in report.datasets), Decimal(0))
-        assert listed + getattr(report.others, column) + beside == report.spent
+        assert listed + getattr(report.others, column) + unattributed == report.spent
     ranks = [getattr(row, ranked_by) for row in report.datasets]
     assert ranks == sorted(ranks, reverse=True)
     assert set(report.beside) == {"__idle__", "__shared__", "__adjustment__"}
@@ -132,11 +132,11 @@ def test_own_and_retained_of_all_rows_give_what_was_spent(
 
 @pytest.mark.parametrize("by", ["team", "domain", "platform", "tag"])
 def test_groups_give_what_was_spent_by_both_sums(workplace: Path, by: str) -> None:
-    shop = founding(workplace, beside=True)
+    shop = write_example(workplace, unattributed=True)
     report = shop.cost.by(by, period=JANUARY)  # type: ignore[arg-type]
-    beside = sum(report.beside.values(), Decimal(0))
+    unattributed = sum(report.beside.values(), Decimal(0))
     for column in ("own", "retained"):
-        assert sum((getattr(row, column) for row in report.groups), beside) == report.spent
+        assert sum((getattr(row, column) for row in report.groups), unattributed) == report.spent
 
 
 def test_a_team_owns_one_amount_and_its_outputs_carry_another(shop: Lumos) -> None:
@@ -159,7 +159,7 @@ def test_a_day_costs_its_part_of_the_month(shop: Lumos) -> None:
     assert not report.is_monthly
 
 
-def test_without_a_period_the_last_thirty_days_are_told_as_a_month(shop: Lumos) -> None:
+def test_without_a_period_the_last_thirty_days_are_reported_as_a_month(shop: Lumos) -> None:
     report = shop.cost.report("ml_predictions")
     assert report.summary.total_cost == 5800
     assert (str(report.first_day), str(report.last_day)) == ("2024-02-09", "2024-03-09")
@@ -195,22 +195,24 @@ def test_another_method_can_be_tried(shop: Lumos) -> None:
         (lambda cost: cost.record("2024-03"), "is not over yet"),
     ],
 )
-def test_what_cannot_be_answered_is_told_with_what_could(shop: Lumos, ask, words: str) -> None:
+def test_an_impossible_request_is_reported_with_a_possible_one(
+    shop: Lumos, ask, words: str
+) -> None:
     with pytest.raises((MisuseError, UnknownDataset), match=words):
         ask(shop.cost)
 
 
 def test_without_prices_the_section_to_write_is_shown(workplace: Path) -> None:
-    shop = founding(workplace)
+    shop = write_example(workplace)
     (workplace / "lumos.yaml").write_text(
         "sources: [{type: postgres, host: db, database: shop, user: u, password: p}]\n"
     )
     bare = Lumos(workplace / "lumos.yaml", environment={})
-    with pytest.raises(NoPrices, match="No prices are configured") as told:
+    with pytest.raises(NoPrices, match="No prices are configured") as message:
         bare.cost.top()
     # What was scanned first, then what is configured; no job ran, so no engine is named.
-    assert (told.value.providers, told.value.engines) == (("s3", "postgres"), ())
-    assert "cost_model:\n  storage:\n    s3: {cost_per_gb_month: " in str(told.value)
+    assert (message.value.providers, message.value.engines) == (("s3", "postgres"), ())
+    assert "cost_model:\n  storage:\n    s3: {cost_per_gb_month: " in str(message.value)
     assert shop.cost.top().spent == 8200
 
 
@@ -223,10 +225,10 @@ def test_a_price_hint_names_only_sources_that_are_there(workplace: Path) -> None
     empty = Lumos(workplace / "lumos.yaml", environment={})
     Store.open(empty.database, create=True)
     empty.lineage.add("lumos://sql/a", "lumos://spark/b", allow_dangling=True)
-    with pytest.raises(NoPrices) as told:
+    with pytest.raises(NoPrices) as message:
         empty.cost.top()
-    assert told.value.providers == ("local", "postgres")
-    assert "s3" not in str(told.value)
+    assert message.value.providers == ("local", "postgres")
+    assert "s3" not in str(message.value)
 
 
 def test_a_single_dataset_beyond_the_limit_is_shown_by_its_name(shop: Lumos) -> None:
@@ -238,7 +240,7 @@ def test_a_single_dataset_beyond_the_limit_is_shown_by_its_name(shop: Lumos) -> 
 
 
 def test_a_store_without_lineage_says_so(workplace: Path) -> None:
-    shop = founding(workplace)
+    shop = write_example(workplace)
     for upstream, downstream in EDGES:
         shop.lineage.remove(urn(upstream), urn(downstream))
     text = (workplace / "lumos.yaml").read_text()
@@ -247,11 +249,11 @@ def test_a_store_without_lineage_says_so(workplace: Path) -> None:
     assert any("lumos lineage ingest" in remark for remark in report.remarks)
 
 
-def test_what_is_supposed_is_told_beside_what_is(workplace: Path) -> None:
-    shop = founding(workplace, beside=True)
+def test_what_if_costs_are_reported_next_to_current_ones(workplace: Path) -> None:
+    shop = write_example(workplace, unattributed=True)
     with shop._store.open().transaction() as transaction:
-        told = Statistics(file_count=1, total_size_bytes=1000 * 1024**3)
-        transaction.save_aspect(urn("raw/raw_events"), "statistics", told, writer="scan", at=NOW)
+        message = Statistics(file_count=1, total_size_bytes=1000 * 1024**3)
+        transaction.save_aspect(urn("raw/raw_events"), "statistics", message, writer="scan", at=NOW)
     text = (workplace / "lumos.yaml").read_text()
     prices = "  storage_pricing: {aws_s3: {standard: 0.02, glacier: 0.004}}\n"
     text = text.replace("    - {dataset: raw_events, costs: {storage: 500}}\n", "") + prices
@@ -278,7 +280,7 @@ def test_what_is_supposed_is_told_beside_what_is(workplace: Path) -> None:
         assert top.beside == top.beside_before
 
 
-def test_very_many_rows_are_told_as_one_and_still_add_up(
+def test_long_lists_are_summed_in_one_row_and_still_add_up(
     shop: Lumos, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("lumos.cost.report_builder.MAX_ROWS", 2)
@@ -289,7 +291,7 @@ def test_very_many_rows_are_told_as_one_and_still_add_up(
 
 
 def test_a_page_of_an_estate_without_lineage_draws_no_flow(workplace: Path) -> None:
-    shop = founding(workplace)
+    shop = write_example(workplace)
     for upstream, downstream in EDGES:
         shop.lineage.remove(urn(upstream), urn(downstream))
     text = (workplace / "lumos.yaml").read_text()

@@ -70,14 +70,14 @@ def test_a_tag_means_all_that_have_it(shop: Lumos) -> None:
     }  # fmt: skip
 
 
-def test_datasets_whose_readers_nobody_knows_are_told(shop: Lumos) -> None:
+def test_datasets_whose_readers_nobody_knows_are_reported(shop: Lumos) -> None:
     report = shop.cost.savings("ml_predictions", period="2024-01")
     assert urn("ml/ml_predictions") in report.unverified
     assert report.impact_analysis.risk_level == "MEDIUM"
     assert any("no query log shows" in reason for reason in report.impact_analysis.reasons)
 
 
-def test_what_a_day_would_save_is_told_as_a_month(shop: Lumos) -> None:
+def test_what_a_day_would_save_is_reported_as_a_month(shop: Lumos) -> None:
     report = shop.cost.savings("ml_predictions", period="2024-01-15")
     assert float(report.monthly_savings) == pytest.approx(6700, abs=0.001)
 

@@ -114,14 +114,14 @@ def test_runs_before_reads_were_known_are_no_waste(workplace: Path) -> None:
     text = text.replace("    - {from: raw_events, to: event_metrics, share: 0.4}\n", "")
     (workplace / "lumos.yaml").write_text(text)
     settings = Lumos(workplace / "lumos.yaml", environment={}).settings
-    desk = Costs(settings, shop._store.open, clock=lambda: NOW)
+    costs_feature = Costs(settings, shop._store.open, clock=lambda: NOW)
     # The log begins ten days ago; the job reads since long before.
     read(shop, "raw/raw_events", "count", days_ago=200)
     read(shop, "core/event_metrics", "bob", days_ago=10)
-    [hint] = desk.report("event_metrics").optimization
+    [hint] = costs_feature.report("event_metrics").optimization
     assert "1 of 3 runs of the job count" in hint
     read(shop, "core/event_metrics", "bob", days_ago=5)
-    assert desk.report("event_metrics").optimization == ()
+    assert costs_feature.report("event_metrics").optimization == ()
 
 
 @pytest.mark.parametrize(

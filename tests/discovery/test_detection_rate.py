@@ -152,19 +152,19 @@ def test_every_change_is_found_and_none_twice(workplace: Path, datasets: int, ro
     chance = random.Random(datasets)
     lake = workplace / "lake"
     changing = list(tables(datasets, chance))
-    told: list[EventReport] = []
+    events: list[EventReport] = []
     (workplace / "lumos.yaml").write_text("sources: [{type: file, path: lake}]\n")
     lumos = Lumos()
 
     def look() -> list[EventReport]:
-        told.clear()
-        assert lumos.watch(once=True, on_event=told.append).failures == 0
-        return [event for event in told if event.type is not EventType.CREATED]
+        events.clear()
+        assert lumos.watch(once=True, on_event=events.append).failures == 0
+        return [event for event in events if event.type is not EventType.CREATED]
 
     for table in changing:
         table.write(lake, 0)
     assert look() == []
-    assert len(told) == datasets
+    assert len(events) == datasets
     written: list[Change] = []
     found: list[Change] = []
     for day in range(1, rounds + 1):

@@ -274,9 +274,9 @@ def test_column_statistics_are_recorded_where_wanted(lake: Lake) -> None:
     id, name = statistics.columns["id"], statistics.columns["name"]
     assert (id.minimum, id.maximum, id.null_count) == ("1", "5", 0)
     assert (name.minimum, name.maximum, name.null_count) == (None, None, 1)
-    (told,) = report.datasets
-    assert told.statistics is not None
-    assert told.statistics.columns["id"].maximum == "5"
+    (dataset,) = report.datasets
+    assert dataset.statistics is not None
+    assert dataset.statistics.columns["id"].maximum == "5"
     lake.lumos.annotations.tags.set("orders", "pii")
     again = lake.lumos.ingest(lake.folder.parent, column_stats=True)
     assert again.summary.files_read == 0

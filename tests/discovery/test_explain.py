@@ -60,7 +60,7 @@ def test_every_kind_of_file_is_explained(
     assert words in report.reason
 
 
-def test_a_file_of_a_dataset_tells_rule_partition_and_drift(lumos: Lumos, lake: Path) -> None:
+def test_a_file_of_a_dataset_shows_rule_partition_and_drift(lumos: Lumos, lake: Path) -> None:
     new = lumos.explain(lake / "events/dt=2024-01-03/part-0.parquet")
     (dataset,) = new.datasets
     assert (dataset.urn, dataset.rule) == (f"lumos://file{lake}/events", "pattern")
@@ -96,7 +96,7 @@ def test_patterns_of_files_do_not_pass_over_their_folder(lake: Path) -> None:
     assert (report.kind, len(report.datasets)) == ("folder", 2)
 
 
-def test_a_folder_tells_its_datasets_and_what_is_none(lumos: Lumos, lake: Path) -> None:
+def test_a_folder_lists_its_datasets_and_other_files(lumos: Lumos, lake: Path) -> None:
     report = lumos.explain(lake / "ref")
     assert report.kind == "folder"
     assert [dataset.urn.rpartition("/")[2] for dataset in report.datasets] == [
@@ -145,7 +145,7 @@ def test_a_path_with_nothing_at_it_is_refused(lumos: Lumos, lake: Path) -> None:
         lumos.explain(lake / "events/nothing.parquet")
 
 
-def test_hints_are_told(lake: Path, tmp_path: Path) -> None:
+def test_hints_are_reported(lake: Path, tmp_path: Path) -> None:
     write_text(tmp_path / "lumos.yaml", ["scan: {datasets: [{path: 'ref/*.csv', name: all}]}"])
     write_text(tmp_path / "sources.yaml", [
         f"sources: [{{type: file, path: {lake}}}]",

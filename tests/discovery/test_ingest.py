@@ -430,7 +430,7 @@ def test_a_table_beside_partitions_has_none(tmp_path: Path) -> None:
     assert [field.name for field in found["other"].schema.fields] == ["b"]
 
 
-def test_columns_with_one_name_are_told_apart(tmp_path: Path) -> None:
+def test_columns_with_one_name_are_distinguished(tmp_path: Path) -> None:
     folder = tmp_path / "lake/d"
     folder.mkdir(parents=True)
     twice = pa.table([pa.array([1]), pa.array(["x"]), pa.array([1])], names=["a", "a", "A"])

@@ -71,8 +71,8 @@ def test_a_lake_of_real_files_is_found(lake: Lake, tmp_path: Path) -> None:
     report = lumos.ingest(root)
     found: dict[str, set[str]] = {}
     for file in files:
-        told = lumos.explain(root / file.path.removeprefix(f"{ROOT}/"))
-        for dataset in told.datasets:
+        explanation = lumos.explain(root / file.path.removeprefix(f"{ROOT}/"))
+        for dataset in explanation.datasets:
             found.setdefault(dataset.urn, set()).add(file.path)
     assert set(map(frozenset, found.values())) == lake.expected()
     assert {dataset.urn for dataset in report.datasets} == set(found)

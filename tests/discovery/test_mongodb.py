@@ -96,7 +96,7 @@ def test_a_view_comes_from_the_collections_that_its_pipeline_names(
     assert upstream() == {"orders"}
 
 
-def test_two_servers_need_an_instance_to_be_told_apart(lumos: Lumos) -> None:
+def test_two_servers_need_an_instance_to_be_distinguished(lumos: Lumos) -> None:
     with serving(MongoWire({"shop": {}})) as other:
         (first,) = lumos.settings.sources
         sources = [

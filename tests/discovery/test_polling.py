@@ -17,7 +17,7 @@ from lumos.discovery.watcher import (
 from lumos.errors import LumosError
 
 
-class World:
+class SimulatedPolling:
     """A clock that only moves when somebody waits or works, and the end of it."""
 
     def __init__(self, end: float) -> None:
@@ -70,94 +70,96 @@ class World:
 
 
 def test_each_source_is_looked_at_at_its_own_pace() -> None:
-    world = World(end=31)
-    assert world.run(world.source("a", 10), world.source("b", 15)) == PollCounts(polls=7)
-    assert world.looks == [
+    polling = SimulatedPolling(end=31)
+    assert polling.run(polling.source("a", 10), polling.source("b", 15)) == PollCounts(polls=7)
+    assert polling.looks == [
         ("a", 0), ("b", 0), ("a", 10), ("b", 15), ("a", 20), ("a", 30), ("b", 30),
     ]  # fmt: skip
 
 
 def test_the_interval_counts_from_the_start_of_a_look() -> None:
-    world = World(end=35)
-    world.run(world.source("a", 10, takes=4))
-    assert world.times("a") == [0, 10, 20, 30]
+    polling = SimulatedPolling(end=35)
+    polling.run(polling.source("a", 10, takes=4))
+    assert polling.times("a") == [0, 10, 20, 30]
 
 
 def test_a_look_that_takes_longer_than_the_interval_is_followed_by_the_next() -> None:
-    world = World(end=40)
-    world.run(world.source("slow", 10, takes=12), world.source("other", 10))
-    assert world.times("slow") == [0, 12, 24, 36]
-    assert world.times("other") == [12, 24, 36]
+    polling = SimulatedPolling(end=40)
+    polling.run(polling.source("slow", 10, takes=12), polling.source("other", 10))
+    assert polling.times("slow") == [0, 12, 24, 36]
+    assert polling.times("other") == [12, 24, 36]
 
 
 def test_chance_makes_looks_earlier_and_never_later() -> None:
-    world = World(end=100)
-    world.run(world.source("a", 10), chance=1.0)
-    assert world.times("a") == [pytest.approx(9.0 * number) for number in range(12)]
+    polling = SimulatedPolling(end=100)
+    polling.run(polling.source("a", 10), chance=1.0)
+    assert polling.times("a") == [pytest.approx(9.0 * number) for number in range(12)]
 
 
 def test_a_source_that_fails_is_asked_less_and_less_while_others_go_on() -> None:
-    world = World(end=100)
-    tally = world.run(world.source("bad", 5, fails=lambda _now: True), world.source("good", 5))
-    assert world.times("bad") == [0, 5, 15, 35, 75]
-    assert world.times("good") == list(range(0, 100, 5))
+    polling = SimulatedPolling(end=100)
+    tally = polling.run(
+        polling.source("bad", 5, fails=lambda _now: True), polling.source("good", 5)
+    )
+    assert polling.times("bad") == [0, 5, 15, 35, 75]
+    assert polling.times("good") == list(range(0, 100, 5))
     assert tally == PollCounts(polls=25, failures=5)
-    assert world.failures[:2] == [
+    assert polling.failures[:2] == [
         ("bad", "it is not there.", 1, 5),
         ("bad", "it is not there.", 2, 10),
     ]
 
 
 def test_a_source_that_works_again_is_back_at_its_pace() -> None:
-    world = World(end=100)
-    world.run(world.source("a", 5, fails=lambda now: now < 30))
-    assert world.times("a") == [0, 5, 15, *range(35, 100, 5)]
+    polling = SimulatedPolling(end=100)
+    polling.run(polling.source("a", 5, fails=lambda now: now < 30))
+    assert polling.times("a") == [0, 5, 15, *range(35, 100, 5)]
 
 
 def test_after_a_failure_that_took_long_the_wait_begins_at_its_end() -> None:
-    world = World(end=100)
-    world.run(world.source("a", 5, takes=20, fails=lambda _now: True))
-    assert world.times("a") == [0, 25, 55, 95]
+    polling = SimulatedPolling(end=100)
+    polling.run(polling.source("a", 5, takes=20, fails=lambda _now: True))
+    assert polling.times("a") == [0, 25, 55, 95]
 
 
 def test_an_error_that_nobody_foresaw_stops_no_other_source() -> None:
-    world = World(end=12)
+    polling = SimulatedPolling(end=12)
 
     def broken() -> None:
         raise ZeroDivisionError("by zero")
 
-    world.run(PolledSource("broken", 100, broken), world.source("good", 5))
-    assert world.times("good") == [0, 5, 10]
-    assert world.failures == [("broken", "by zero", 1, 100)]
+    polling.run(PolledSource("broken", 100, broken), polling.source("good", 5))
+    assert polling.times("good") == [0, 5, 10]
+    assert polling.failures == [("broken", "by zero", 1, 100)]
 
 
 def test_ctrl_c_is_no_failure() -> None:
-    world = World(end=10)
+    polling = SimulatedPolling(end=10)
 
     def interrupted() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        world.run(PolledSource("a", 5, interrupted))
-    assert world.failures == []
+        polling.run(PolledSource("a", 5, interrupted))
+    assert polling.failures == []
 
 
 def test_once_looks_at_everything_once_and_at_nothing_again() -> None:
-    world = World(end=1000)
-    sources = (world.source("a", 10), world.source("b", 10, fails=lambda _now: True))
-    assert world.run(*sources, once=True) == PollCounts(polls=2, failures=1)
-    assert [name for name, _ in world.looks] == ["a", "b"]
-    assert world.now == 0
+    polling = SimulatedPolling(end=1000)
+    sources = (polling.source("a", 10), polling.source("b", 10, fails=lambda _now: True))
+    assert polling.run(*sources, once=True) == PollCounts(polls=2, failures=1)
+    assert [name for name, _ in polling.looks] == ["a", "b"]
+    assert polling.now == 0
 
 
 def test_a_stop_between_two_sources_leaves_the_second_alone() -> None:
-    world = World(end=3)
-    world.run(world.source("a", 10, takes=5), world.source("b", 10))
-    assert [name for name, _ in world.looks] == ["a"]
+    polling = SimulatedPolling(end=3)
+    polling.run(polling.source("a", 10, takes=5), polling.source("b", 10))
+    assert [name for name, _ in polling.looks] == ["a"]
 
 
 def test_without_sources_there_is_nothing_to_wait_for() -> None:
-    assert World(end=10).run() == PollCounts()
+    assert SimulatedPolling(end=10).run() == PollCounts()
 
 
 @given(st.integers(1, 10**6), st.floats(1, 10**6), st.floats(0, 1))

@@ -127,7 +127,7 @@ def test_a_changed_table_gives_its_event_and_its_verdicts(
     assert lumos.ingest().summary.datasets_changed == 0
 
 
-TOLD = [
+REPORTED = [
     ("COMMENT ON TABLE sales.orders IS 'All orders'", "sales.orders", "description changed"),
     ("CREATE OR REPLACE VIEW sales.large AS SELECT id, total FROM sales.orders WHERE total > 200", "sales.large", "query changed"),
     ("ALTER TABLE sales.orders ADD CONSTRAINT positive CHECK (total > 0)", "sales.orders", "constraint positive changed"),
@@ -139,8 +139,10 @@ TOLD = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("statement", "name", "summary"), TOLD, ids=[row[2] for row in TOLD])
-def test_what_is_told_beside_the_schema_is_metadata(
+@pytest.mark.parametrize(
+    ("statement", "name", "summary"), REPORTED, ids=[row[2] for row in REPORTED]
+)
+def test_comments_owners_and_constraints_are_metadata(
     shop: PostgresDatabase, statement: str, name: str, summary: str
 ) -> None:
     shop.run(
@@ -158,7 +160,7 @@ def test_what_is_told_beside_the_schema_is_metadata(
     assert lumos.ingest().summary.datasets_changed == 0
 
 
-def test_what_is_told_beside_columns_that_changed_is_told_too(shop: PostgresDatabase) -> None:
+def test_metadata_that_changed_with_the_schema_is_reported_too(shop: PostgresDatabase) -> None:
     lumos = lumos_for(shop)
     lumos.ingest()
     shop.run(
@@ -329,7 +331,9 @@ def test_two_scans_of_one_database_do_not_run_at_once(shop: PostgresDatabase) ->
         lumos.ingest()
 
 
-def test_what_people_wrote_stays_and_what_is_told_follows(shop: PostgresDatabase) -> None:
+def test_annotations_of_users_stay_and_metadata_of_the_source_is_updated(
+    shop: PostgresDatabase,
+) -> None:
     shop.run("COMMENT ON TABLE public.notes IS 'first'")
     lumos = lumos_for(shop)
     lumos.ingest()
@@ -412,10 +416,12 @@ def test_the_watcher_looks_at_the_tables_that_are_named(shop: PostgresDatabase) 
         "ALTER TABLE sales.customers ADD note text",
         "DROP TABLE public.notes",
     )
-    told: list[str] = []
-    report = lumos.watch(once=True, on_event=lambda event: told.append(f"{event.urn} {event.type}"))
+    events: list[str] = []
+    report = lumos.watch(
+        once=True, on_event=lambda event: events.append(f"{event.urn} {event.type}")
+    )
     assert (report.looks, report.failures) == (1, 0)
-    assert told == [f"{urn(shop, 'sales.orders')} SCHEMA_CHANGED"]
+    assert events == [f"{urn(shop, 'sales.orders')} SCHEMA_CHANGED"]
 
 
 def test_a_renamed_column_is_suggested_as_one(shop: PostgresDatabase) -> None:
@@ -433,7 +439,7 @@ def test_a_renamed_column_is_suggested_as_one(shop: PostgresDatabase) -> None:
     assert "mail" in str(changes["email"])
 
 
-def test_doctor_tells_of_the_connection(shop: PostgresDatabase) -> None:
+def test_doctor_checks_the_connection(shop: PostgresDatabase) -> None:
     (check,) = _sources(lumos_for(shop).settings)
     assert (check.name, check.status) == ("source postgres", "ok")
     assert re.search(r"PostgreSQL \d+, 4 tables and views$", check.found)

@@ -37,7 +37,7 @@ def test_a_written_configuration_ingests_what_was_found(lake: Path, tmp_path: Pa
     assert {each.urn for each in ingested.datasets} == {each.urn for each in found.datasets}
 
 
-def test_a_file_that_exists_is_only_replaced_when_told(lake: Path, tmp_path: Path) -> None:
+def test_an_existing_file_is_only_replaced_with_force(lake: Path, tmp_path: Path) -> None:
     file = tmp_path / "sources.yaml"
     file.write_text("mine")
     with pytest.raises(MisuseError, match="exists already"):

@@ -35,7 +35,7 @@ def test_a_dataset_that_comes_apart_is_replaced_by_its_parts(lake: Lake) -> None
     assert lake.store.state(OLD_URN) == "split"
 
 
-def test_parts_with_the_same_name_are_told_apart_by_their_folder(lake: Lake) -> None:
+def test_parts_with_the_same_name_are_distinguished_by_their_folder(lake: Lake) -> None:
     lake.scan([dataset(OLD)])
     same = [dataset(f"{OLD}/{each}/data", split_from=OLD) for each in ("eu", "us")]
     (event,) = lake.scan(same).splits

@@ -140,7 +140,7 @@ def test_a_lake_is_the_same_in_every_store(lake: Path, store: Store) -> None:
     again = there.ingest()
     assert (again.summary.datasets_unchanged, again.summary.files_read) == (len(first.datasets), 0)
     explained = there.explain(f"{store.root}/raw/orders/dt=2024-05-01/part-0.parquet")
-    told = f"{first} {again} {explained} {there.settings}"
+    output = f"{first} {again} {explained} {there.settings}"
     assert explained.verdict == "dataset"
     assert explained.scanned_at is not None
-    assert not [secret for secret in store.secrets if secret in told]
+    assert not [secret for secret in store.secrets if secret in output]

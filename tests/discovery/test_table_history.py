@@ -80,8 +80,8 @@ def table(seen: RecordedLake) -> Table:
 
 
 def test_the_past_of_a_new_table_is_versions_at_their_own_times(table: Table) -> None:
-    heard: list[ChangeEvent] = []
-    table.seen.lumos.on_change(heard.append)
+    received: list[ChangeEvent] = []
+    table.seen.lumos.on_change(received.append)
     outcome = table.scan(past(A, day(1), 0), past(B, day(2), 3), past(C, day(3), 9), version=12)
     assert table.versions() == [
         ("1.0.0", "S-1", day(1)), ("1.1.0", "S-2", day(2)), ("2.0.0", "S-3", day(3)),
@@ -95,7 +95,7 @@ def test_the_past_of_a_new_table_is_versions_at_their_own_times(table: Table) ->
     assert "files" not in table.events()[0].metadata, "nobody knows how many there were then"
     assert table.events()[2].metadata["files"] == 1
     # That it is there is news, its past is none; nor does it break anything today.
-    assert [event.type for event in heard] == [EventType.CREATED]
+    assert [event.type for event in received] == [EventType.CREATED]
     assert outcome.event is not None
     assert outcome.event.type is EventType.CREATED
     assert table.seen.store.known(source=SOURCE)[URN].created_at == day(1)
@@ -121,22 +121,22 @@ def test_new_data_is_a_modification_with_the_table_s_version(table: Table) -> No
 
 
 def test_steps_since_the_last_scan_are_news_at_the_time_of_their_commits(table: Table) -> None:
-    heard: list[ChangeEvent] = []
+    received: list[ChangeEvent] = []
     table.scan(past(A, day(1), 0))
-    table.seen.lumos.on_change(heard.append)
+    table.seen.lumos.on_change(received.append)
     polled = table.seen.at + timedelta(minutes=30)
     later = [table.seen.at + timedelta(minutes=number) for number in (10, 20)]
     outcome = table.scan(past(A, day(1), 0), past(B, later[0], 1), past(C, later[1], 2))
     assert [each[2] for each in table.versions()] == [day(1), *later]
-    assert [event.at for event in heard] == later
-    assert {event.cause for event in heard} == {"log"}
+    assert [event.at for event in received] == later
+    assert {event.cause for event in received} == {"log"}
     assert outcome.event == table.events()[-1]
     # Whoever asked after the commits and before the scan finds them when asking again.
     found = table.seen.lumos.changes(since=polled).events
     assert [event.timestamp for event in found] == [later[1], later[0]]
 
 
-def test_a_log_that_forgot_its_beginning_still_tells_what_came_since(table: Table) -> None:
+def test_a_log_that_forgot_its_beginning_still_shows_what_came_since(table: Table) -> None:
     table.scan(past(A, day(1), 0), past(B, day(2), 3))
     at = table.seen.at + timedelta(minutes=1)
     table.scan(past(B, day(2), 3), past(C, at, 4))
@@ -156,7 +156,7 @@ def test_a_schema_that_comes_and_goes_is_not_played_again_with_new_data(table: T
 
 
 @pytest.mark.parametrize("version", [7, 0])
-def test_a_schema_that_went_and_came_back_between_two_scans_is_told(
+def test_a_schema_that_was_restored_between_two_scans_is_reported(
     table: Table, version: int
 ) -> None:
     # Where only the schema changes, nothing else of a table need tell of it.
@@ -166,25 +166,25 @@ def test_a_schema_that_went_and_came_back_between_two_scans_is_told(
     outcome = table.scan(*steps, version=version)
     assert outcome.event is not None
     assert outcome.event.type is EventType.SCHEMA_CHANGED
-    told = [("1.0.0", "S-1", day(1)), ("1.1.0", "S-2", later[0]), ("2.0.0", "S-3", later[1])]
-    assert table.versions() == told
+    reported = [("1.0.0", "S-1", day(1)), ("1.1.0", "S-2", later[0]), ("2.0.0", "S-3", later[1])]
+    assert table.versions() == reported
     assert table.scan(*steps, version=version).event is None
     table.scan(*steps, version=9)
-    assert table.versions() == told
+    assert table.versions() == reported
 
 
 # A writer's clock that is a day behind, and one that is years ahead.
-@pytest.mark.parametrize("told", [timedelta(days=-1), timedelta(days=900)])
-def test_clocks_of_writers_change_no_order(told: timedelta, table: Table) -> None:
+@pytest.mark.parametrize("reported", [timedelta(days=-1), timedelta(days=900)])
+def test_clocks_of_writers_change_no_order(reported: timedelta, table: Table) -> None:
     table.scan(past(A, day(1), 0))
     first = table.seen.at
-    outcome = table.scan(past(A, day(1), 0), past(B, first + told, 1))
+    outcome = table.scan(past(A, day(1), 0), past(B, first + reported, 1))
     assert outcome.event is not None
     assert outcome.event.at == first + timedelta(hours=1), "of the scan that found it"
     assert outcome.event.metadata["time"] == "approximate"
 
 
-def test_a_time_that_only_a_file_tells_is_marked(table: Table) -> None:
+def test_a_time_that_only_a_file_shows_is_marked(table: Table) -> None:
     table.scan(past(A, day(1), 0, exact=False), past(B, day(2), 1))
     assert [event.metadata.get("time") for event in table.events()] == ["approximate", None]
 
@@ -213,7 +213,7 @@ def test_words_of_people_stay_through_imported_steps(table: Table) -> None:
     assert dataset["schema"]["fields"][0]["description"] == "what was bought"
 
 
-def test_what_a_table_tells_beside_its_schema_is_kept(table: Table) -> None:
+def test_metadata_of_a_table_is_stored(table: Table) -> None:
     table.scan(past(A, day(1), 0))
     shown = table.seen.lumos.show(URN).dataset
     assert shown["properties"] == {"file.delta.appendOnly": "true", "file.table.version": "0"}
@@ -232,7 +232,7 @@ def test_another_setting_is_one_event_and_a_version_without_data_is_none(table: 
     assert again.event is None
 
 
-def test_what_a_log_told_goes_with_the_log(table: Table) -> None:
+def test_metadata_of_a_log_is_removed_with_the_log(table: Table) -> None:
     table.scan(past(A, day(1), 0))
     table.seen.lumos.annotations.docs.set(URN, "what was bought")
     event = table.seen.see("orders", A)

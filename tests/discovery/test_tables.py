@@ -198,7 +198,7 @@ def test_what_a_table_needs_beside_its_data_is_never_explained_as_removed(lake: 
     assert {lumos.explain(str(path)).verdict for path in needed} == {"log"}
 
 
-def test_all_that_is_odd_about_a_table_is_told(lake: Path) -> None:
+def test_all_that_is_odd_about_a_table_is_reported(lake: Path) -> None:
     features = {"readerFeatures": ["oracle"], "writerFeatures": ["oracle"]}
     actions = [log.protocol(3, 7, **features), log.metadata(log.field("id"))]
     actions.append(log.add("s3://elsewhere/x/a.parquet"))
@@ -224,7 +224,7 @@ def test_a_new_partition_column_is_no_older_than_the_scan_before(lake: Path) -> 
     assert event.metadata["time"] == "approximate"
 
 
-def test_what_a_table_tells_of_itself_is_taken_over_without_new_data(lake: Path) -> None:
+def test_new_table_metadata_is_recorded_without_new_data(lake: Path) -> None:
     catalog = InMemoryCatalog("judge", warehouse=f"file://{lake}")
     catalog.create_namespace("n")
     table = catalog.create_table("n.accounts", A.schema)
@@ -293,7 +293,7 @@ def test_a_file_that_two_tables_have_is_explained_by_both(lake: Path) -> None:
     assert [each.urn.rpartition("/")[2] for each in explained.datasets] == ["clone"]
 
 
-def test_commits_between_scans_are_told_at_their_own_time(lake: Path) -> None:
+def test_commits_between_scans_are_reported_at_their_own_time(lake: Path) -> None:
     delta(lake / "orders", A)
     lumos = Lumos()
     lumos.ingest(lake)
@@ -301,18 +301,18 @@ def test_commits_between_scans_are_told_at_their_own_time(lake: Path) -> None:
     committed = deltalake.DeltaTable(str(lake / "orders")).history(1)[0]["timestamp"]
     asked = datetime.now(UTC)
     delta(lake / "orders", B)
-    heard: list[datetime] = []
-    lumos.on_change(lambda event: heard.append(event.at), types=["SCHEMA_CHANGED"])
+    received: list[datetime] = []
+    lumos.on_change(lambda event: received.append(event.at), types=["SCHEMA_CHANGED"])
     lumos.ingest(lake)
     at = datetime.fromtimestamp(committed / 1000, UTC)
-    assert heard == [at]
+    assert received == [at]
     assert at < asked
     (event,) = lumos.changes(since=asked, types=["SCHEMA_CHANGED"]).events
     assert event.timestamp == at
     assert asked - at < timedelta(hours=1)
 
 
-def test_a_table_made_anew_in_the_same_place_tells_all_of_its_own_past(lake: Path) -> None:
+def test_a_table_made_anew_in_the_same_place_shows_all_of_its_own_past(lake: Path) -> None:
     delta(lake / "orders", B)
     lumos = Lumos()
     lumos.ingest(lake)
@@ -321,8 +321,8 @@ def test_a_table_made_anew_in_the_same_place_tells_all_of_its_own_past(lake: Pat
     delta(lake / "orders", B)
     lumos.ingest(lake)
     (dataset,) = lumos.list().datasets
-    told = [str(each.schema_version) for each in lumos.history(dataset.urn).versions]
-    assert told == ["2.1.0", "2.0.0", "1.0.0"]
+    reported = [str(each.schema_version) for each in lumos.history(dataset.urn).versions]
+    assert reported == ["2.1.0", "2.0.0", "1.0.0"]
 
 
 def test_all_changes_since_the_last_scan_are_reported(lake: Path) -> None:
@@ -367,6 +367,6 @@ def test_files_and_tables_are_counted_apart(lake: Path) -> None:
     lumos = Lumos()
     found = lumos.discover(str(lake)).summary
     assert (found.files_listed, found.tables, found.datasets) == (1, 1, 2)
-    told = lumos.ingest(lake).summary
-    assert (told.files_listed, told.tables, told.tables_read) == (1, 1, 1)
+    reported = lumos.ingest(lake).summary
+    assert (reported.files_listed, reported.tables, reported.tables_read) == (1, 1, 1)
     assert lumos.ingest(lake).summary.tables_read == 0

@@ -62,7 +62,7 @@ def main(url: str, state: str, parts: int) -> None:
     discovery.run_tasks = run_tasks  # type: ignore[assignment]
     discovery.task_count = lambda _spark: parts  # type: ignore[assignment]
     access = S3Access(endpoint_url=url, access_key_id="k", secret_access_key="s")
-    told: list[dict[str, float | int]] = []
+    measurements: list[dict[str, float | int]] = []
     begun = peak()
     for number in (1, 2):
         started, used = time.perf_counter(), time.process_time()
@@ -73,7 +73,7 @@ def main(url: str, state: str, parts: int) -> None:
             before=f"{number - 1}" if number > 1 else None,
             after=f"{number}",
         )
-        told.append(
+        measurements.append(
             {
                 "listed": found.files_listed,
                 "read": found.files_read,
@@ -84,7 +84,7 @@ def main(url: str, state: str, parts: int) -> None:
                 "processor_seconds": time.process_time() - used,
             }
         )
-    json.dump(told, sys.stdout)
+    json.dump(measurements, sys.stdout)
 
 
 if __name__ == "__main__":

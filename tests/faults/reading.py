@@ -15,24 +15,24 @@ from lumos.formats.columns import pack_columns, unpack_columns
 from lumos.formats.identification import read_file
 from lumos.formats.interface import UnreadableFile
 
-ENDINGS = (".parquet", ".parq", ".orc", ".avro")
+EXTENSIONS = (".parquet", ".parq", ".orc", ".avro")
 
 
 def data_files(path: Path) -> Iterator[tuple[str, bytes]]:
     """The files of a jar, of a source distribution or of a folder that are data by their names."""
     if path.is_dir():
         for file in sorted(each for each in path.rglob("*") if each.is_file()):
-            if file.name.endswith(ENDINGS):
+            if file.name.endswith(EXTENSIONS):
                 yield file.relative_to(path).as_posix(), file.read_bytes()
     elif zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as jar:
             for name in sorted(jar.namelist()):
-                if name.endswith(ENDINGS):
+                if name.endswith(EXTENSIONS):
                     yield name, jar.read(name)
     else:
         with tarfile.open(path) as packed:
             for member in packed:
-                content = packed.extractfile(member) if member.name.endswith(ENDINGS) else None
+                content = packed.extractfile(member) if member.name.endswith(EXTENSIONS) else None
                 if content is not None:
                     yield member.name, content.read()
 

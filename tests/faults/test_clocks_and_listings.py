@@ -59,7 +59,7 @@ def test_wrong_clocks_of_a_store_lose_and_double_nothing(
     assert len(set(seen)) == len(clocks)
 
 
-def test_a_file_of_the_same_time_and_size_is_told_by_its_etag(
+def test_a_changed_file_of_the_same_time_and_size_is_recognised_by_its_etag(
     server: S3Server, scans: Scans
 ) -> None:
     server.put("lake", "a.csv", b"id,b\n1,2\n")

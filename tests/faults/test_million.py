@@ -21,8 +21,8 @@ def scanned(count: int, layout: Layout, state: Path, *, parts: int) -> list[dict
             text=True,
             check=True,
         )
-    told: list[dict[str, float]] = json.loads(done.stdout)
-    return told
+    measurements: list[dict[str, float]] = json.loads(done.stdout)
+    return measurements
 
 
 @pytest.mark.slow

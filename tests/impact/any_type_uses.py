@@ -302,7 +302,8 @@ class DuckdbEngine:
 class Outcome:
     """What Lumos and the engine say of one query after `x` and `z` became another type.
 
-    `told` and `changed` are the columns of the result that get another type, with both types;
+    `predicted` and `changed` are the columns that get another type, with both types, as Lumos
+    says and as the engine does;
     `has_other_values` says that a column of the same type has other values.
     """
 
@@ -310,7 +311,7 @@ class Outcome:
     before: str
     after: str
     verdict: Verdict
-    told: Mapping[str, tuple[DataType, DataType]]
+    predicted: Mapping[str, tuple[DataType, DataType]]
     fails: bool
     changed: Mapping[str, tuple[DataType, DataType]]
     has_other_values: bool
@@ -323,7 +324,7 @@ class Outcome:
         return (
             self.fails
             or self.has_other_values
-            or any(self.told.get(name) != types for name, types in self.changed.items())
+            or any(self.predicted.get(name) != types for name, types in self.changed.items())
         )
 
     @property
@@ -367,9 +368,9 @@ def outcomes(
                 for name, type in was.types.items()
                 if now is not None and now.types[name] != type
             }
-            verdict, told = judged(use.query, engine.dialect, before, after)
+            verdict, predicted = judged(use.query, engine.dialect, before, after)
             yield Outcome(
-                query=use.query, before=before, after=after, verdict=verdict, told=told,
+                query=use.query, before=before, after=after, verdict=verdict, predicted=predicted,
                 fails=now is None, changed=changed,
                 has_other_values=now is not None and any(
                     values != now.values[name]
@@ -433,7 +434,7 @@ def _bound(engine: Engine, prefix: str, items: Sequence[Use]) -> dict[Use, DataT
 
 
 @cache
-def _making(query: str, dialect: str) -> DatasetDerivation:
+def derivation_from(query: str, dialect: str) -> DatasetDerivation:
     return making_of(query, dialect, {"t": _schema("INT32", "INT32")})
 
 
@@ -442,7 +443,7 @@ def judged(
 ) -> tuple[Verdict, dict[str, tuple[DataType, DataType]]]:
     """Lumos's verdict on a query, and the columns of its result that get another type."""
     old, new = (_schema(type, before) for type in (before, after))
-    downstream = OneQuery(_making(query, dialect), {"t": old})
+    downstream = OneQuery(derivation_from(query, dialect), {"t": old})
     impact = impact_of("t", judge(compare(old, new)), downstream, analyse_derivation)
     if not impact.downstream:
         return Verdict.COMPATIBLE, {}

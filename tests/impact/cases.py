@@ -22,7 +22,7 @@ from typing import Any
 
 import yaml
 
-from impact.sample_inventory import Estate, Model, estate
+from impact.sample_inventory import Model, SampleInventory, load_sample_inventory
 from lumos.model.change import (
     AnySchemaChange,
     FieldAdded,
@@ -140,7 +140,7 @@ class Case:
 @cache
 def cases() -> tuple[Case, ...]:
     """All cases of all files, for the sample inventory."""
-    sample = estate()
+    sample = load_sample_inventory()
     return tuple(
         _case(file.name, entry, sample)
         for file in sorted(FOLDER.glob("*.yaml"))
@@ -148,7 +148,7 @@ def cases() -> tuple[Case, ...]:
     )
 
 
-def _case(file: str, entry: dict[str, Any], sample: Estate) -> Case:
+def _case(file: str, entry: dict[str, Any], sample: SampleInventory) -> Case:
     table = sample.tables[entry["dataset"]]
     (operation,) = (name for name in OPERATIONS if name in entry)
     proposed = proposed_schema(table.schema, operation, entry[operation])
@@ -171,7 +171,7 @@ def _case(file: str, entry: dict[str, Any], sample: Estate) -> Case:
     )
 
 
-def _rows(entry: dict[str, Any], sample: Estate) -> Iterator[Expected]:
+def _rows(entry: dict[str, Any], sample: SampleInventory) -> Iterator[Expected]:
     distances = sample.downstream(entry["dataset"])
     for name, row in entry.get("downstream", {}).items():
         clause = row.get("clause")
@@ -202,7 +202,7 @@ def _rows(entry: dict[str, Any], sample: Estate) -> Iterator[Expected]:
         )
 
 
-def _model(dataset: str, row: dict[str, Any], sample: Estate) -> Model | None:
+def _model(dataset: str, row: dict[str, Any], sample: SampleInventory) -> Model | None:
     if "file" in row:
         return sample.model_by_file[row["file"]]
     models = sample.models_of.get(dataset, ())

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from impact.cases import ADDED, REMOVED, UNKNOWN, Case, Verdict
-from impact.sample_inventory import Estate, Model
+from impact.sample_inventory import Model, SampleInventory
 from lumos.impact.rules.graph import DatasetDerivation, Versions
 from lumos.impact.rules.propagation import impact_of
 from lumos.impact.rules.results import ColumnImpact, DatasetImpact, Impact
@@ -23,39 +23,39 @@ AT = datetime(2024, 1, 1, tzinfo=UTC)
 DECLARED = "declared"
 
 
-class EstateDownstream:
+class InventoryDownstream:
     """Links, derivations, schemas and owners of the sample estate, and reasoning through its SQL."""
 
-    def __init__(self, sample: Estate) -> None:
+    def __init__(self, sample: SampleInventory) -> None:
         self._sample = sample
-        self._makings: dict[str, list[DatasetDerivation]] = {}
+        self._derivations: dict[str, list[DatasetDerivation]] = {}
         for model in sample.models:
             self._add(model)
         for upstream, downstream in sample.declared:
             edge = Edge(upstream=upstream, downstream=downstream, origin=DECLARED, at=AT)
-            self._makings.setdefault(downstream, []).append(
+            self._derivations.setdefault(downstream, []).append(
                 DatasetDerivation(origin=DECLARED, edges=(edge,))
             )
         self._links = [
             (edge.upstream, edge.downstream)
-            for derivations in self._makings.values()
-            for making in derivations
-            for edge in making.edges
+            for derivations in self._derivations.values()
+            for derivation in derivations
+            for edge in derivation.edges
         ]
 
     def _add(self, model: Model) -> None:
         by_target: dict[str, list[Edge]] = {}
-        for told in report_script(model.script, reporter=model.file).edges:
-            assert isinstance(told.upstream, TableName)
-            assert isinstance(told.downstream, TableName)
+        for reported in report_script(model.script, reporter=model.file).edges:
+            assert isinstance(reported.upstream, TableName)
+            assert isinstance(reported.downstream, TableName)
             edge = Edge(
-                upstream=name_of(told.upstream.parts),
-                downstream=name_of(told.downstream.parts),
+                upstream=name_of(reported.upstream.parts),
+                downstream=name_of(reported.downstream.parts),
                 origin=model.file,
                 at=AT,
-                type=told.type,
-                columns=told.columns,
-                uses=told.uses,
+                type=reported.type,
+                columns=reported.columns,
+                uses=reported.uses,
             )
             by_target.setdefault(edge.downstream, []).append(edge)
         sql = (
@@ -63,14 +63,14 @@ class EstateDownstream:
             or model.text
         )
         for target, edges in by_target.items():
-            making = DatasetDerivation(
+            derivation = DatasetDerivation(
                 origin=model.file,
                 edges=tuple(edges),
                 sql=sql,
                 dialect=model.dialect,
                 file=model.file,
             )
-            self._makings.setdefault(target, []).append(making)
+            self._derivations.setdefault(target, []).append(derivation)
 
     # What the analysis asks.
 
@@ -79,7 +79,7 @@ class EstateDownstream:
         return self._links
 
     def derivations(self, urn: str) -> Sequence[DatasetDerivation]:
-        return self._makings.get(urn, ())
+        return self._derivations.get(urn, ())
 
     def schema(self, urn: str) -> Schema | None:
         return self._sample.tables[urn].schema if urn in self._sample.tables else None
@@ -89,12 +89,12 @@ class EstateDownstream:
         return () if owner is None else (owner,)
 
     def reason(
-        self, making: DatasetDerivation, dataset: str, versions: Versions, *, with_fields: bool
+        self, derivation: DatasetDerivation, dataset: str, versions: Versions, *, with_fields: bool
     ) -> Sequence[StatementEffect]:
-        assert making.sql is not None
+        assert derivation.sql is not None
         return effects(
-            making.sql,
-            dialect=making.dialect,
+            derivation.sql,
+            dialect=derivation.dialect,
             tables=lambda parts: versions(name_of(parts)),
             is_wanted=lambda parts: name_of(parts) == dataset,
             with_fields=with_fields,

@@ -27,7 +27,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from impact.cases import Verdict, proposed_schema, type_at
-from impact.sample_inventory import Estate, Model
+from impact.sample_inventory import Model, SampleInventory
 from lumos.model.conversions.arrow import schema_to_arrow
 from lumos.model.conversions.spark import schema_from_spark, schema_to_spark
 from lumos.model.schema import Field, Schema
@@ -105,7 +105,7 @@ class Outcome:
         return self.error is not None
 
 
-def mutations(sample: Estate, *, count: int, seed: int) -> tuple[Mutation, ...]:
+def mutations(sample: SampleInventory, *, count: int, seed: int) -> tuple[Mutation, ...]:
     """So many different changes, the same ones for the same seed."""
     chance = random.Random(seed)
     raw = [table for table in sorted(sample.tables) if _is_raw(table, sample)]
@@ -136,13 +136,13 @@ def misjudged(outcomes: Iterable[Outcome], judge: Judge) -> list[str]:
     ]
 
 
-class SparkEstate:
+class SparkInventory:
     """The Spark part of the estate in a session; `folder` holds the tables that are inserted into.
 
     Raw data and models are temporary views, whose names have no schema; hence other names.
     """
 
-    def __init__(self, spark: SparkSession, sample: Estate, folder: Path) -> None:
+    def __init__(self, spark: SparkSession, sample: SampleInventory, folder: Path) -> None:
         self._spark = spark
         self._sample = sample
         self._models = {
@@ -257,12 +257,12 @@ def _changed_types(before: _Result, after: _Result) -> dict[str, str]:
     }
 
 
-def _is_raw(dataset: str, sample: Estate) -> bool:
+def _is_raw(dataset: str, sample: SampleInventory) -> bool:
     table = sample.tables.get(dataset)
     return table is not None and table.dialect == "spark" and dataset not in sample.models_of
 
 
-def _in_order(sample: Estate) -> list[Model]:
+def _in_order(sample: SampleInventory) -> list[Model]:
     """The models of Spark, each behind those that it reads."""
     waiting = [model for model in sample.models if model.dialect == "spark"]
     made = {name for name in sample.tables if _is_raw(name, sample)}
@@ -287,7 +287,9 @@ def _name_of(dataset: str, changed: Set[str]) -> str:
     return _flat(dataset) + _AFTER if dataset in changed else _flat(dataset)
 
 
-def _argument(operation: str, schema: Schema, chance: random.Random, sample: Estate) -> str | None:
+def _argument(
+    operation: str, schema: Schema, chance: random.Random, sample: SampleInventory
+) -> str | None:
     """A change of this kind as the command line words it; None where there is none."""
     names = [field.name for field in schema.fields]
     paths = [*_paths(schema)]
@@ -310,7 +312,7 @@ def _argument(operation: str, schema: Schema, chance: random.Random, sample: Est
     return chance.choice(fitting) if fitting else None
 
 
-def _columns(sample: Estate) -> Iterator[tuple[str, ...]]:
+def _columns(sample: SampleInventory) -> Iterator[tuple[str, ...]]:
     """The columns of the datasets that Spark's models read."""
     for model in _in_order(sample):
         yield from (sample.columns[source] for source in _sources(model))

@@ -53,7 +53,7 @@ class Model:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Estate:
+class SampleInventory:
     """Everything that lies below the folder `estate`, with its lineage."""
 
     tables: Mapping[str, Table]
@@ -121,7 +121,7 @@ class Estate:
 
 
 @cache
-def estate() -> Estate:
+def load_sample_inventory() -> SampleInventory:
     """Reads the estate; SQL is analysed until no file tells new columns of a table."""
     tables = {table.name: table for table in _tables()}
     known = {
@@ -129,22 +129,22 @@ def estate() -> Estate:
     }
     while True:
         models = tuple(_models(known))
-        told = {name: names for model in models for name, names in _columns(model.script)}
-        if told.keys() <= known.keys():
+        entries = {name: names for model in models for name, names in _columns(model.script)}
+        if entries.keys() <= known.keys():
             break
-        known = {**told, **known}
-    return Estate(tables=tables, models=models, declared=tuple(_declared()))
+        known = {**entries, **known}
+    return SampleInventory(tables=tables, models=models, declared=tuple(_declared()))
 
 
 def _tables() -> Iterator[Table]:
     for file in sorted((FOLDER / "schemas").glob("*.yaml")):
         content: dict[str, dict[str, Any]] = yaml.safe_load(file.read_text(encoding="utf-8"))
-        for name, told in content.items():
-            lines = [f"{column} {shape}" for column, shape in told["columns"].items()]
+        for name, entries in content.items():
+            lines = [f"{column} {shape}" for column, shape in entries["columns"].items()]
             yield Table(
                 name=name,
                 dialect=file.stem,
-                owner=told["owner"],
+                owner=entries["owner"],
                 schema=parse_schema("\n".join(lines)),
             )
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from impact.cases import REMOVED, UNKNOWN, Case, Expected, Verdict, cases
-from impact.inventory_graph import EstateDownstream, columns_of, verdict_of
-from impact.sample_inventory import estate
+from impact.inventory_graph import InventoryDownstream, columns_of, verdict_of
+from impact.sample_inventory import load_sample_inventory
 from lumos.impact.rules.results import DatasetImpact, Impact
 
 Judge = Callable[[Case], Impact]
@@ -137,6 +137,6 @@ def score(rows: Iterable[Row]) -> Score:
 
 
 if __name__ == "__main__":
-    sample = estate()
-    judge = EstateDownstream(sample).impact_of_case
+    sample = load_sample_inventory()
+    judge = InventoryDownstream(sample).impact_of_case
     sys.stdout.write(f"{score(rows_of(cases(), judge))}\n")

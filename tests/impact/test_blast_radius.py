@@ -287,13 +287,13 @@ def test_an_analysis_that_fails_loses_no_change(
 
 
 def test_functions_of_the_user_hear_of_it(lake: RecordedLake) -> None:
-    heard: list[tuple[str, ...]] = []
-    lake.lumos.on_change(lambda event: heard.append(event.affected_downstream))
+    received: list[tuple[str, ...]] = []
+    lake.lumos.on_change(lambda event: received.append(event.affected_downstream))
     lake.see("events", EVENTS.replace("amount INT64", "amount STRING"))
-    assert heard == [(STAGED, MART)]
+    assert received == [(STAGED, MART)]
 
 
-def test_changes_and_history_tell_of_it(lake: RecordedLake) -> None:
+def test_changes_and_history_report_it(lake: RecordedLake) -> None:
     lake.see("events", EVENTS.replace("amount INT64", "amount STRING"))
     (event,) = lake.lumos.changes(breaking=True).events
     version = lake.lumos.history("events").versions[0]

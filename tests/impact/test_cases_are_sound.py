@@ -18,13 +18,13 @@ from impact.cases import (
     cases,
     changed_columns,
 )
-from impact.sample_inventory import DIALECTS, Estate, estate, words
+from impact.sample_inventory import DIALECTS, SampleInventory, load_sample_inventory, words
 from lumos.lineage.sql import ColumnEdge
 from lumos.model.lineage import Derivation
 from lumos.model.paths import is_lineage_column, lineage_column
 from lumos.model.types import parse_type
 
-ESTATE = estate()
+INVENTORY = load_sample_inventory()
 CASES = cases()
 NULLABILITY = ("required -> nullable", "nullable -> required")
 each_case = pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in CASES])
@@ -32,7 +32,7 @@ each_case = pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for 
 
 @each_case
 def test_everything_within_reach_has_a_verdict(case: Case) -> None:
-    assert case.expected.keys() == ESTATE.downstream(case.dataset).keys()
+    assert case.expected.keys() == INVENTORY.downstream(case.dataset).keys()
 
 
 @each_case
@@ -55,7 +55,7 @@ def test_reasons_stand_where_they_are_said_to_stand(case: Case) -> None:
 def test_changed_columns_exist_and_have_readable_types(case: Case) -> None:
     for row in case.expected.values():
         for column, change in row.columns.items():
-            known = ESTATE.columns[row.dataset]
+            known = INVENTORY.columns[row.dataset]
             assert (column in known) == (change != ADDED), (row.dataset, column)
             for type in _types(change):
                 parse_type(type)
@@ -64,7 +64,7 @@ def test_changed_columns_exist_and_have_readable_types(case: Case) -> None:
 @each_case
 def test_tables_with_a_schema_of_their_own_keep_it(case: Case) -> None:
     for row in case.expected.values():
-        if row.dataset in ESTATE.tables:
+        if row.dataset in INVENTORY.tables:
             assert not row.columns, row.dataset
 
 
@@ -81,7 +81,7 @@ def test_who_uses_a_changed_column_is_not_called_untouched(case: Case) -> None:
 @each_case
 def test_a_column_that_is_handed_on_changes_as_its_origin_does(case: Case) -> None:
     for row in case.expected.values():
-        if row.dataset in ESTATE.tables or row.usage is Usage.UNION:
+        if row.dataset in INVENTORY.tables or row.usage is Usage.UNION:
             continue
         for edge in _uses_of_changes(row.dataset, case):
             origin = case.expected.get(".".join(edge.from_table))
@@ -94,7 +94,7 @@ def test_a_column_that_is_handed_on_changes_as_its_origin_does(case: Case) -> No
                 assert row.columns[edge.to_column] == change, (row.dataset, edge.to_column)
 
 
-def test_the_founding_example_is_told_word_by_word() -> None:
+def test_the_documented_example_is_reported_word_by_word() -> None:
     case = next(case for case in CASES if case.id == "founding-user-id")
     assert (case.dataset, case.argument) == ("user_events", "user_id: STRING -> INT64")
     assert [
@@ -112,28 +112,28 @@ def test_the_founding_example_is_told_word_by_word() -> None:
 
 
 def test_the_estate_is_broad() -> None:
-    assert len(ESTATE.models) >= 40
-    assert {model.dialect for model in ESTATE.models} == set(DIALECTS)
+    assert len(INVENTORY.models) >= 40
+    assert {model.dialect for model in INVENTORY.models} == set(DIALECTS)
     distances = Counter(
-        distance for table in ESTATE.tables for distance in ESTATE.downstream(table).values()
+        distance for table in INVENTORY.tables for distance in INVENTORY.downstream(table).values()
     )
     assert max(distances) >= 4
-    assert all(ESTATE.owner(dataset) for dataset in ESTATE.models_of)
+    assert all(INVENTORY.owner(dataset) for dataset in INVENTORY.models_of)
 
 
 def test_the_estate_has_a_cycle_a_self_reference_and_gaps() -> None:
-    assert "fin_mart.forecast" in ESTATE.readers["fin_mart.budget"]
-    assert "fin_mart.budget" in ESTATE.readers["fin_mart.forecast"]
-    (journal,) = ESTATE.models_of["fin_mart.journal"]
+    assert "fin_mart.forecast" in INVENTORY.readers["fin_mart.budget"]
+    assert "fin_mart.budget" in INVENTORY.readers["fin_mart.forecast"]
+    (journal,) = INVENTORY.models_of["fin_mart.journal"]
     assert ("fin_mart", "journal") in {read.table for read in journal.script.reads}
-    (broken,) = (model for model in ESTATE.models if model.dataset is None)
+    (broken,) = (model for model in INVENTORY.models if model.dataset is None)
     assert broken.script.unresolved
-    without_sql = {target for _, target in ESTATE.declared} - ESTATE.models_of.keys()
+    without_sql = {target for _, target in INVENTORY.declared} - INVENTORY.models_of.keys()
     assert "dashboards.carrier_scorecard" in without_sql
 
 
 def test_only_what_is_meant_not_to_parse_does_not() -> None:
-    unresolved = [model.file for model in ESTATE.models if model.script.unresolved]
+    unresolved = [model.file for model in INVENTORY.models if model.script.unresolved]
     assert unresolved == ["snowflake/churn_scores.sql"]
 
 
@@ -150,7 +150,7 @@ def test_the_cases_are_broad() -> None:
 
 def _uses_of_changes(dataset: str, case: Case) -> Iterator[ColumnEdge]:
     """The edges that lead from a changed column into a dataset."""
-    for model in ESTATE.models_of.get(dataset, ()):
+    for model in INVENTORY.models_of.get(dataset, ()):
         for edge in model.script.edges:
             source = ".".join(edge.from_table)
             column = lineage_column(edge.from_column)
@@ -168,7 +168,7 @@ def _changed_in(dataset: str, case: Case) -> frozenset[str]:
 
 def _is_declared(dataset: str, case: Case) -> bool:
     return any(
-        target == dataset and _changed_in(source, case) for source, target in ESTATE.declared
+        target == dataset and _changed_in(source, case) for source, target in INVENTORY.declared
     )
 
 
@@ -176,11 +176,13 @@ def _names_that_may_stand_in(row: Expected, case: Case) -> frozenset[str]:
     """The names under which changed columns can appear in the SQL of a dataset."""
     parts = {word for path in case.changed_paths for word in words(path)}
     derived = {name for other in case.expected.values() for name in other.columns}
-    known = {column for table in _sources(ESTATE, row.dataset) for column in ESTATE.columns[table]}
+    known = {
+        column for table in _sources(INVENTORY, row.dataset) for column in INVENTORY.columns[table]
+    }
     return frozenset(parts | derived | (known if row.tolerated else set()))
 
 
-def _sources(sample: Estate, dataset: str) -> list[str]:
+def _sources(sample: SampleInventory, dataset: str) -> list[str]:
     return [source for source, readers in sample.readers.items() if dataset in readers]
 
 

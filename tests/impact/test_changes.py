@@ -81,7 +81,7 @@ def test_a_change_is_read(text: str, column: str, after: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("id: STRING -> INT32", "id of lumos://bigquery/shop/orders is INT64 NOT NULL, not STRING"),
         ("id: nullable -> required", "is INT64 NOT NULL, not nullable"),
@@ -98,10 +98,10 @@ def test_a_change_is_read(text: str, column: str, after: str) -> None:
         ("User_Id: STRING -> INT64 -> INT32", "Give the new type after the colon"),
     ],
 )
-def test_a_change_that_cannot_be_is_refused(text: str, told: str) -> None:
+def test_a_change_that_cannot_be_is_refused(text: str, message: str) -> None:
     with pytest.raises(MisuseError) as refused:
         wished(change=text)
-    assert told in str(refused.value)
+    assert message in str(refused.value)
 
 
 def test_an_unknown_column_is_answered_with_the_nearest() -> None:
@@ -169,7 +169,7 @@ def test_a_column_is_renamed_where_it_stands(
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("User_Id", "Invalid rename"),
         ("User_Id -> ", "Invalid rename"),
@@ -178,8 +178,8 @@ def test_a_column_is_renamed_where_it_stands(
         ("nobody -> id", "has no column 'nobody'"),
     ],
 )
-def test_a_renaming_that_cannot_be_is_refused(text: str, told: str) -> None:
-    with pytest.raises(MisuseError, match=told):
+def test_a_renaming_that_cannot_be_is_refused(text: str, message: str) -> None:
+    with pytest.raises(MisuseError, match=message):
         wished(rename=text)
 
 

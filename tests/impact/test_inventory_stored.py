@@ -10,7 +10,7 @@ import pytest
 
 from impact.cases import Case, cases
 from impact.inventory_graph import EstateDownstream
-from impact.sample_inventory import DIALECTS, FOLDER, estate
+from impact.sample_inventory import DIALECTS, FOLDER, load_sample_inventory
 from lumos import Lumos
 from lumos.impact.reports import DownstreamReport, ImpactReport
 from lumos.impact.reports import downstream_report as reported
@@ -18,8 +18,8 @@ from lumos.impact.rules.results import DatasetImpact
 from lumos.model.urn import Urn
 from recorded_lake import RecordedLake
 
-ESTATE = estate()
-WORLD = EstateDownstream(ESTATE)
+INVENTORY = load_sample_inventory()
+DOWNSTREAM = EstateDownstream(INVENTORY)
 CASES = {case.id: case for case in cases()}
 IN_WORDS = ("change", "drop", "rename")
 _URN = re.compile(r"lumos://[\w/]+")
@@ -41,7 +41,7 @@ def lumos(folder: Path) -> Lumos:
     """Tables whose schemas are known, as if scanned, and all that files tell of lineage."""
     lumos = Lumos(environment={}, overrides={"storage.path": str(folder / "lumos.db")})
     seen = RecordedLake(lumos)
-    for name, table in ESTATE.tables.items():
+    for name, table in INVENTORY.tables.items():
         seen.see(name.replace(".", "/"), str(table.schema))
     for dialect in DIALECTS:
         lumos.lineage.ingest(dialect, dialect=dialect, name_from="{schema}.{table}.sql")
@@ -63,7 +63,7 @@ def _name(urn: str) -> str:
     return ".".join(path[1:] if path[0] == "lake" else path)
 
 
-def _told(row: DownstreamReport) -> dict[str, object]:
+def _summary(row: DownstreamReport) -> dict[str, object]:
     """What is said of a dataset, with names in the place of URNs and in whatever order."""
     return {
         "verdict": row.verdict,
@@ -79,13 +79,13 @@ def _told(row: DownstreamReport) -> dict[str, object]:
 
 
 def _expected(found: DatasetImpact) -> dict[str, object]:
-    return _told(reported(found, is_deleted=False))
+    return _summary(reported(found, is_deleted=False))
 
 
 @pytest.mark.parametrize("id", CASES)
 def test_the_store_says_what_the_files_say(id: str, lumos: Lumos, folder: Path) -> None:
     case = CASES[id]
-    found = {_name(row.urn): _told(row) for row in _asked(lumos, case, folder).downstream}
-    pure = {each.urn: _expected(each) for each in WORLD.impact_of_case(case).downstream}
+    found = {_name(row.urn): _summary(row) for row in _asked(lumos, case, folder).downstream}
+    pure = {each.urn: _expected(each) for each in DOWNSTREAM.impact_of_case(case).downstream}
     assert found.keys() == pure.keys()
     assert found == pure

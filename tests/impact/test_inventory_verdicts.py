@@ -8,13 +8,13 @@ import pytest
 
 from impact.cases import Verdict, cases
 from impact.inventory_graph import EstateDownstream
-from impact.sample_inventory import estate
+from impact.sample_inventory import load_sample_inventory
 from impact.score import Row, rows_of, score
 from lumos.impact.rules import propagation
 from lumos.impact.rules.results import Impact
 
-ESTATE = estate()
-WORLD = EstateDownstream(ESTATE)
+INVENTORY = load_sample_inventory()
+DOWNSTREAM = EstateDownstream(INVENTORY)
 CASES = {case.id: case for case in cases()}
 KEYS = [(case.id, dataset) for case in CASES.values() for dataset in case.expected]
 USED_BY_POSITION = [
@@ -78,7 +78,7 @@ each_case = pytest.mark.parametrize("id", CASES)
 
 @cache
 def _impact(id: str) -> Impact:
-    return WORLD.impact_of_case(CASES[id])
+    return DOWNSTREAM.impact_of_case(CASES[id])
 
 
 def _rows(id: str) -> list[Row]:
@@ -119,7 +119,7 @@ def test_every_dataset_within_reach_gets_the_expected_verdict(id: str) -> None:
 
 
 @each_case
-def test_owners_and_distances_are_told(id: str) -> None:
+def test_owners_and_distances_are_reported(id: str) -> None:
     for row in _rows(id):
         assert row.found is not None
         owner = row.expected.owner
@@ -128,12 +128,12 @@ def test_owners_and_distances_are_told(id: str) -> None:
 
 
 @_each_row(KEYS, OTHER_COLUMNS)
-def test_the_columns_that_change_are_told(id: str, dataset: str) -> None:
+def test_the_columns_that_change_are_reported(id: str, dataset: str) -> None:
     assert _row(id, dataset).has_expected_columns
 
 
 @_each_row(USED_BY_POSITION, OTHER_PLACES)
-def test_the_place_of_what_breaks_is_told(id: str, dataset: str) -> None:
+def test_the_position_of_what_breaks_is_reported(id: str, dataset: str) -> None:
     assert _row(id, dataset).is_in_place
 
 
@@ -146,7 +146,7 @@ def test_the_way_to_each_column_leads_from_the_change_to_it(id: str) -> None:
             assert column.path[0][0] == case.dataset
             datasets = [dataset for dataset, _ in column.path]
             for upstream, downstream in pairwise(datasets):
-                assert downstream in ESTATE.readers[upstream]
+                assert downstream in INVENTORY.readers[upstream]
 
 
 @each_case
@@ -158,7 +158,7 @@ def test_what_breaks_is_updated_behind_what_it_is_made_from(id: str) -> None:
     for place, urn in enumerate(found.order):
         # Only the budget and its forecast are made from each other.
         later = {*found.order[place + 1 :]} - {"fin_mart.budget", "fin_mart.forecast"}
-        assert not later & {name for name, readers in ESTATE.readers.items() if urn in readers}
+        assert not later & {name for name, readers in INVENTORY.readers.items() if urn in readers}
 
 
 @each_case
@@ -166,18 +166,18 @@ def test_plain_words_say_what_reasoning_through_the_statement_says(
     id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(propagation, "simple_statement_effect", lambda *_: None)
-    reasoned = WORLD.impact_of_case(CASES[id])
-    assert _told(_impact(id)) == _told(reasoned)
+    reasoned = DOWNSTREAM.impact_of_case(CASES[id])
+    assert _summary(_impact(id)) == _summary(reasoned)
 
 
-def _told(impact: Impact) -> dict[str, object]:
+def _summary(impact: Impact) -> dict[str, object]:
     """What is said of each dataset, in whatever order."""
     return {
         each.urn: (each.verdict, {*each.columns}, {*each.reasons}) for each in impact.downstream
     }
 
 
-def test_the_founding_example_is_told_in_its_own_words() -> None:
+def test_the_documented_example_has_its_documented_text() -> None:
     case = CASES[FOUNDING]
     found = {each.urn: each for each in _impact(FOUNDING).downstream}
     for dataset, expected in case.expected.items():
@@ -185,8 +185,8 @@ def test_the_founding_example_is_told_in_its_own_words() -> None:
         first = found[dataset].reasons[0]
         assert _sentence(first.text).partition(":")[0] == expected.text
         assert (first.file, first.line) == (expected.file, expected.line)
-    told = _impact(FOUNDING).recommendations
-    assert told[: len(case.recommendations)] == case.recommendations
+    advice = _impact(FOUNDING).recommendations
+    assert advice[: len(case.recommendations)] == case.recommendations
 
 
 def test_precision_and_recall_of_breaking_do_not_fall() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from lumos.impact import job as rehearsal
+from lumos.impact import job as spark_job
 from lumos.impact.job import SparkAnalyzer, SparkRejection, SparkSchema, StoreTarget, spark_analyzer
 from lumos.model.conversions.spark import schema_from_spark, schema_to_spark
 from lumos.model.schema import Schema, parse_schema
@@ -150,7 +150,7 @@ def test_two_stages_of_a_session_do_not_meet(spark: SparkSession) -> None:
 
 def test_only_what_spark_connect_has_is_used() -> None:
     """No RDDs, no JVM, no context; and no way to data or to disks."""
-    tree = ast.parse(Path(rehearsal.__file__).read_text())
+    tree = ast.parse(Path(spark_job.__file__).read_text())
     used = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     forbidden = {
@@ -162,7 +162,7 @@ def test_only_what_spark_connect_has_is_used() -> None:
     assert {"sql", "createDataFrame", "createTempView", "dropTempView"} <= used
 
 
-REHEARSE = """
+SCRIPT = """
 import json, sys
 from lumos.impact.job import SparkRejection, StoreTarget, spark_analyzer
 from lumos.spark.session import spark_session
@@ -176,15 +176,15 @@ with spark_session(master=master, settings={"spark.sql.shuffle.partitions": "2"}
             empty.analyse(f"SELECT id, note FROM {orders}", target=StoreTarget(target)),
         ]
     left = [table.name for table in session.catalog.listTables()]
-told = [each.text if isinstance(each, SparkRejection) else [f["name"] for f in each["fields"]] for each in answers]
-print(json.dumps([told, left]))
+results = [each.text if isinstance(each, SparkRejection) else [f["name"] for f in each["fields"]] for each in answers]
+print(json.dumps([results, left]))
 """
 
 
-def told(master: str, folder: Path, **environment: str) -> object:
+def run_script(master: str, folder: Path, **environment: str) -> object:
     given = [json.dumps(in_spark(each)) for each in (ORDERS, "a INT64\nb INT32")]
     done = subprocess.run(
-        [sys.executable, "-c", REHEARSE, master, *given],
+        [sys.executable, "-c", SCRIPT, master, *given],
         cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True, check=False,
         timeout=600,
     )  # fmt: skip
@@ -207,7 +207,7 @@ EXPECTED = [
 
 @pytest.mark.slow
 def test_a_cluster_says_the_same(tmp_path: Path, bare_python: str) -> None:  # noqa: F811
-    found = told(
+    found = run_script(
         "local-cluster[1,1,1024]",
         tmp_path,
         PYSPARK_PYTHON=bare_python,
@@ -219,7 +219,7 @@ def test_a_cluster_says_the_same(tmp_path: Path, bare_python: str) -> None:  # n
 
 @pytest.mark.slow
 def test_spark_connect_says_the_same(tmp_path: Path, connect_server: str) -> None:  # noqa: F811
-    assert told(connect_server, tmp_path) == EXPECTED
+    assert run_script(connect_server, tmp_path) == EXPECTED
 
 
 def test_a_lost_session_is_no_word_on_a_query(spark: SparkSession) -> None:

@@ -7,11 +7,11 @@ from pyspark.sql import SparkSession
 
 from impact.cases import Case, Verdict, cases
 from impact.inventory_graph import EstateDownstream, verdict_of
-from impact.mutations import Mutation, Outcome, SparkEstate, misjudged, mutations
-from impact.sample_inventory import estate
+from impact.mutations import Mutation, Outcome, SparkInventory, misjudged, mutations
+from impact.sample_inventory import load_sample_inventory
 
-ESTATE = estate()
-WORLD = EstateDownstream(ESTATE)
+INVENTORY = load_sample_inventory()
+WORLD = EstateDownstream(INVENTORY)
 CASES = {case.id: case for case in cases() if case.dialect == "spark"}
 COUNT = 200
 SEED = 20240115
@@ -20,21 +20,21 @@ FEW, HARMFUL_SEED = 20, 777
 
 
 @pytest.fixture(scope="module")
-def spark_estate(
+def spark_inventory(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[SparkEstate]:
-    sample = SparkEstate(spark, ESTATE, tmp_path_factory.mktemp("targets"))
+) -> Iterator[SparkInventory]:
+    sample = SparkInventory(spark, INVENTORY, tmp_path_factory.mktemp("targets"))
     yield sample
     sample.close()
 
 
 @pytest.fixture(scope="module")
-def outcomes(spark_estate: SparkEstate) -> list[Outcome]:
+def outcomes(spark_inventory: SparkInventory) -> list[Outcome]:
     """The fate of every model behind 200 random changes."""
     return [
         outcome
-        for mutation in mutations(ESTATE, count=COUNT, seed=SEED)
-        for outcome in spark_estate.outcomes(mutation)
+        for mutation in mutations(INVENTORY, count=COUNT, seed=SEED)
+        for outcome in spark_inventory.outcomes(mutation)
     ]
 
 
@@ -44,16 +44,16 @@ def _verdicts(mutation: Mutation) -> dict[str, Verdict]:
 
 
 def _all(verdict: Verdict) -> dict[str, Verdict]:
-    return dict.fromkeys(ESTATE.models_of, verdict)
+    return dict.fromkeys(INVENTORY.models_of, verdict)
 
 
 def test_the_same_seed_gives_the_same_changes() -> None:
-    assert mutations(ESTATE, count=50, seed=1) == mutations(ESTATE, count=50, seed=1)
-    assert mutations(ESTATE, count=50, seed=1) != mutations(ESTATE, count=50, seed=2)
+    assert mutations(INVENTORY, count=50, seed=1) == mutations(INVENTORY, count=50, seed=1)
+    assert mutations(INVENTORY, count=50, seed=1) != mutations(INVENTORY, count=50, seed=2)
 
 
 def test_a_failure_that_was_called_compatible_is_named() -> None:
-    (mutation,) = mutations(ESTATE, count=1, seed=1)
+    (mutation,) = mutations(INVENTORY, count=1, seed=1)
     row = Outcome(mutation=mutation, dataset="parcel_rep.heavy", error="it fails", columns={})
     fine = Outcome(mutation=mutation, dataset="parcel_stg.scans", error=None, columns={})
     assert misjudged([row, fine], lambda _: _all(Verdict.COMPATIBLE)) == [
@@ -64,12 +64,12 @@ def test_a_failure_that_was_called_compatible_is_named() -> None:
 
 @pytest.mark.slow
 def test_what_fails_after_a_few_random_changes_was_not_called_compatible(
-    spark_estate: SparkEstate,
+    spark_inventory: SparkInventory,
 ) -> None:
     few = [
         outcome
-        for mutation in mutations(ESTATE, count=FEW, seed=HARMFUL_SEED)
-        for outcome in spark_estate.outcomes(mutation)
+        for mutation in mutations(INVENTORY, count=FEW, seed=HARMFUL_SEED)
+        for outcome in spark_inventory.outcomes(mutation)
     ]
     assert sum(outcome.failed for outcome in few) >= 10
     assert misjudged(few, _verdicts) == []
@@ -77,13 +77,13 @@ def test_what_fails_after_a_few_random_changes_was_not_called_compatible(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("id", CASES)
-def test_spark_does_what_the_expectations_say(id: str, spark_estate: SparkEstate) -> None:
+def test_spark_does_what_the_expectations_say(id: str, spark_inventory: SparkInventory) -> None:
     case = CASES[id]
-    for outcome in spark_estate.outcomes(_mutation(case)):
+    for outcome in spark_inventory.outcomes(_mutation(case)):
         row = case.expected[outcome.dataset]
         if outcome.failed:
             assert row.verdict is Verdict.BREAKING, (outcome.dataset, outcome.error)
-        elif outcome.dataset not in ESTATE.tables:
+        elif outcome.dataset not in INVENTORY.tables:
             typed = {name: change for name, change in row.columns.items() if _is_typed(change)}
             assert outcome.columns == typed, outcome.dataset
 
@@ -98,13 +98,13 @@ def test_spark_does_what_the_expectations_say(id: str, spark_estate: SparkEstate
     ],
 )
 def test_texts_that_no_number_was_fail_only_where_they_are_wanted(
-    id: str, failing: str, spark_estate: SparkEstate
+    id: str, failing: str, spark_inventory: SparkInventory
 ) -> None:
     mutation = _mutation(CASES[id])
-    usual = [outcome.dataset for outcome in spark_estate.outcomes(mutation) if outcome.failed]
+    usual = [outcome.dataset for outcome in spark_inventory.outcomes(mutation) if outcome.failed]
     odd = {
         outcome.dataset: outcome.error
-        for outcome in spark_estate.outcomes(mutation, odd_texts=True)
+        for outcome in spark_inventory.outcomes(mutation, odd_texts=True)
         if outcome.failed
     }
     assert usual == []
@@ -146,10 +146,10 @@ def test_what_fails_after_random_changes_was_not_called_compatible(
 
 @pytest.mark.slow
 def test_what_became_of_a_change_does_not_hang_on_those_before_it(
-    outcomes: list[Outcome], spark_estate: SparkEstate
+    outcomes: list[Outcome], spark_inventory: SparkInventory
 ) -> None:
-    told = {(str(each.mutation), each.dataset): each for each in outcomes}
-    for mutation in reversed(mutations(ESTATE, count=COUNT, seed=SEED)[::10]):
-        for again in spark_estate.outcomes(mutation):
-            before = told[str(mutation), again.dataset]
+    outcome_by_change = {(str(each.mutation), each.dataset): each for each in outcomes}
+    for mutation in reversed(mutations(INVENTORY, count=COUNT, seed=SEED)[::10]):
+        for again in spark_inventory.outcomes(mutation):
+            before = outcome_by_change[str(mutation), again.dataset]
             assert (again.failed, again.columns) == (before.failed, before.columns)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import pytest
 from pyspark.errors import PySparkException
 
-from impact.rules.sql_graph import World, of, told
+from impact.rules.sql_graph import SqlGraph, of, verdict_text
 from lumos.model.change import Verdict
 
 MEMBERS = {
@@ -167,15 +167,15 @@ def results(request: pytest.FixtureRequest) -> Results:
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_dropped_fields_break_what_the_engine_says(shape: Shape, results: Results) -> None:
-    world = World({"orders": _type()}, shape.models, dialect=shape.dialect)
+    graph = SqlGraph({"orders": _type()}, shape.models, dialect=shape.dialect)
     before = results(shape, None)
     assert None not in before.values()
     for dropped in DROPS:
-        impact = world.change("orders", _type(dropped))
+        impact = graph.change("orders", _type(dropped))
         after = results(shape, dropped)
         for model in shape.models:
             found = of(impact, model)
-            where = f"{dropped} of {model}: {told(found)}"
+            where = f"{dropped} of {model}: {verdict_text(found)}"
             if after[model] != before[model]:
                 assert found.verdict is not Verdict.COMPATIBLE, where
             else:
@@ -188,12 +188,12 @@ def test_dropped_fields_break_what_the_engine_says(shape: Shape, results: Result
 
 @pytest.mark.parametrize("shape", [each for each in SHAPES if each.is_exact], ids=str)
 def test_a_wider_field_keeps_models_working(shape: Shape) -> None:
-    world = World({"orders": _type()}, shape.models, dialect=shape.dialect)
-    impact = world.change("orders", _type(qty="INT64"))
-    assert of(impact, "m").verdict is Verdict.COMPATIBLE, told(of(impact, "m"))
+    graph = SqlGraph({"orders": _type()}, shape.models, dialect=shape.dialect)
+    impact = graph.change("orders", _type(qty="INT64"))
+    assert of(impact, "m").verdict is Verdict.COMPATIBLE, verdict_text(of(impact, "m"))
 
 
-def _explode(dialect: str | None = "spark") -> World:
+def _explode(dialect: str | None = "spark") -> SqlGraph:
     query = """
 select
     o.id,
@@ -202,7 +202,7 @@ select
 from orders o
 lateral view explode(o.items) t as i
 where i.cost > 1"""
-    return World({"orders": _type()}, {"m": query}, dialect=dialect or "")
+    return SqlGraph({"orders": _type()}, {"m": query}, dialect=dialect or "")
 
 
 @pytest.mark.parametrize(
@@ -219,7 +219,7 @@ def test_each_field_has_its_own_answer_with_the_line_that_reads_it(
     dropped: str, expected: str, dialect: str | None
 ) -> None:
     impact = _explode(dialect).change("orders", _type(dropped))
-    assert told(of(impact, "m")) == expected
+    assert verdict_text(of(impact, "m")) == expected
 
 
 def test_a_reason_names_the_field_and_not_its_neighbours() -> None:
@@ -238,15 +238,15 @@ def test_the_new_type_of_a_field_is_followed_through_explode() -> None:
     assert (column.name, column.before.type.text, column.after.type.text) == (
         "total", "DECIMAL(20,2)", "DECIMAL(30,2)"
     )  # fmt: skip
-    text = told(of(_explode().change("orders", _type(qty="STRING")), "m"))
+    text = verdict_text(of(_explode().change("orders", _type(qty="STRING")), "m"))
     assert "calculates with items[].qty as INT32, models/m.sql:5" in text
 
 
 def test_fields_of_unnested_rows_depend_on_their_order() -> None:
     query = "select t.a from orders cross join unnest(items) as t(a, b, c, d, e)"
-    world = World({"orders": _type()}, {"m": query}, dialect="trino")
+    graph = SqlGraph({"orders": _type()}, {"m": query}, dialect="trino")
     for dropped in DROPS:
-        assert of(world.change("orders", _type(dropped)), "m").verdict is Verdict.UNDETERMINED
+        assert of(graph.change("orders", _type(dropped)), "m").verdict is Verdict.UNDETERMINED
 
 
 @pytest.mark.parametrize(
@@ -259,24 +259,24 @@ def test_fields_of_unnested_rows_depend_on_their_order() -> None:
     ],
 )
 def test_other_dialects_follow_elements_too(dialect: str, query: str) -> None:
-    world = World({"orders": _type()}, {"m": query}, dialect=dialect)
-    assert of(world.change("orders", _type("sku")), "m").verdict is Verdict.BREAKING
-    assert of(world.change("orders", _type("cost")), "m").verdict is Verdict.COMPATIBLE
-    removed = of(world.change("orders", "id INT64"), "m")
+    graph = SqlGraph({"orders": _type()}, {"m": query}, dialect=dialect)
+    assert of(graph.change("orders", _type("sku")), "m").verdict is Verdict.BREAKING
+    assert of(graph.change("orders", _type("cost")), "m").verdict is Verdict.COMPATIBLE
+    removed = of(graph.change("orders", "id INT64"), "m")
     assert removed.verdict is Verdict.BREAKING
 
 
 def test_flattened_values_are_undetermined() -> None:
     query = "select f.value:sku::string as sku from orders o, lateral flatten(input => o.items) f"
-    world = World({"orders": _type()}, {"m": query}, dialect="snowflake")
+    graph = SqlGraph({"orders": _type()}, {"m": query}, dialect="snowflake")
     for dropped in DROPS:
-        assert of(world.change("orders", _type(dropped)), "m").verdict is Verdict.UNDETERMINED
+        assert of(graph.change("orders", _type(dropped)), "m").verdict is Verdict.UNDETERMINED
 
 
-def test_edges_alone_tell_fields_apart() -> None:
+def test_edges_alone_distinguish_fields() -> None:
     """Without SQL, as from OpenLineage."""
     query = "select i.sku, i.qty * 2 as n from orders o lateral view explode(o.items) t as i"
-    world = World({"orders": _type()}, {"m": query}, without_sql=["m"])
-    assert of(world.change("orders", _type("sku")), "m").verdict is Verdict.BREAKING
-    assert of(world.change("orders", _type("qty")), "m").verdict is Verdict.BREAKING
-    assert of(world.change("orders", _type("cost")), "m").verdict is Verdict.COMPATIBLE
+    graph = SqlGraph({"orders": _type()}, {"m": query}, without_sql=["m"])
+    assert of(graph.change("orders", _type("sku")), "m").verdict is Verdict.BREAKING
+    assert of(graph.change("orders", _type("qty")), "m").verdict is Verdict.BREAKING
+    assert of(graph.change("orders", _type("cost")), "m").verdict is Verdict.COMPATIBLE

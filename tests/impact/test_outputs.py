@@ -129,13 +129,13 @@ def test_what_uses_nothing_that_changes_is_listed_where_spark_says_otherwise() -
     text = text_of(found)
     assert "Spark: fails (contradicts the verdict): ARITY (b.sql:1)" in text
     assert "1 dataset uses nothing that changes: c." in text
-    told = markdown(found, NAMES)
-    assert "- Spark: fails (contradicts the verdict): `ARITY`" in told
-    assert "1 dataset downstream uses nothing that changes" in told
+    output = markdown(found, NAMES)
+    assert "- Spark: fails (contradicts the verdict): `ARITY`" in output
+    assert "1 dataset downstream uses nothing that changes" in output
 
 
 @pytest.mark.parametrize(
-    ("file", "line", "told"),
+    ("file", "line", "output"),
     [
         ("models/b.sql", 4, "needs id, models/b.sql:4"),
         ("models/b.sql", None, "needs id, models/b.sql"),
@@ -143,21 +143,21 @@ def test_what_uses_nothing_that_changes_is_listed_where_spark_says_otherwise() -
         (None, None, "needs id"),
     ],
 )
-def test_a_place_is_told_as_far_as_it_is_known(
-    file: str | None, line: int | None, told: str
+def test_a_position_is_reported_as_far_as_it_is_known(
+    file: str | None, line: int | None, output: str
 ) -> None:
     why = msgspec.structs.replace(reason("needs id"), file=file, line=line)
     spark = SparkCheckReport(file=file, line=line, dialect=None, state="ok")
     found = report(row(FIRST, "BREAKING", why, spark_check=(spark,)))
     lines = [each.strip() for each in text_of(found).splitlines()]
-    assert told in lines
-    where = told.removeprefix("needs id").removeprefix(", ")
+    assert output in lines
+    where = output.removeprefix("needs id").removeprefix(", ")
     assert (f"Spark: works ({where})" if where else "Spark: works") in lines
-    assert f"- {told}: " in markdown(found, NAMES).replace("`", "")
+    assert f"- {output}: " in markdown(found, NAMES).replace("`", "")
 
 
 @pytest.mark.parametrize(
-    ("kind", "path", "sides", "told"),
+    ("kind", "path", "sides", "output"),
     [
         ("reordered", "", (("a", "b"), ("b", "a")), f"Reordering the columns of {START}"),
         ("reordered", "x", (("a", "b"), ("b", "a")), f"Reordering the fields in x of {START}"),
@@ -169,11 +169,11 @@ def test_a_place_is_told_as_far_as_it_is_known(
         ("tags", "", ((), ("x",)), f"Changing the tags of {START}"),
     ],
 )
-def test_a_change_of_any_kind_is_told_in_words(
-    kind: str, path: str, sides: tuple[ChangeValue, ChangeValue], told: str
+def test_a_change_of_any_kind_is_described_in_words(
+    kind: str, path: str, sides: tuple[ChangeValue, ChangeValue], output: str
 ) -> None:
     change = ChangeReport(urn=START, path=path, kind=kind, before=sides[0], after=sides[1])
-    assert describe_changes([change], START) == told
+    assert describe_changes([change], START) == output
 
 
 def test_a_reason_about_a_very_long_expression_is_cut() -> None:
@@ -181,9 +181,9 @@ def test_a_reason_about_a_very_long_expression_is_cut() -> None:
         text=f"what {'k || ' * 2500}k becomes cannot be told", verdict=Verdict.UNDETERMINED
     )
     found = DatasetImpact(urn=FIRST, verdict=Verdict.UNDETERMINED, distance=1, reasons=(why,))
-    (told,) = downstream_report(found, is_deleted=False).reasons
-    assert len(told.text) == 400
-    assert told.text.endswith("...")
+    (output,) = downstream_report(found, is_deleted=False).reasons
+    assert len(output.text) == 400
+    assert output.text.endswith("...")
 
 
 def test_clauses_stand_in_code_whatever_they_hold() -> None:
@@ -192,7 +192,7 @@ def test_clauses_stand_in_code_whatever_they_hold() -> None:
     assert "``` `a\\|b` <script> `` ```" in text
 
 
-def test_text_tells_the_way_of_what_is_not_next_to_the_change() -> None:
+def test_text_shows_the_path_to_indirect_impact() -> None:
     lines = [line.strip() for line in text_of(report(BROKEN, INDIRECT)).splitlines()]
     assert lines.index("team") < lines.index("no owner")
     assert "compatible    c  (2 steps away)" in lines
@@ -209,11 +209,11 @@ def test_what_uses_nothing_that_changes_is_only_counted() -> None:
 
 
 def test_where_spark_and_the_verdict_disagree_both_are_shown() -> None:
-    told = SparkCheckReport(
+    output = SparkCheckReport(
         file="models/b.sql", line=4, dialect="spark", state="fails", error="CAST_INVALID\nat 4",
         agrees=False,
     )  # fmt: skip
-    found = report(row(FIRST, "COMPATIBLE", reason("fine", "COMPATIBLE"), spark_check=(told,)))
+    found = report(row(FIRST, "COMPATIBLE", reason("fine", "COMPATIBLE"), spark_check=(output,)))
     words = "Spark: fails (contradicts the verdict): CAST_INVALID at 4 (models/b.sql:4)"
     assert words in text_of(found)
     assert "compatible" in text_of(found)
@@ -253,16 +253,16 @@ def test_several_changes_are_one_picture_and_one_sum() -> None:
     assert (len(both.boxes), len(both.arrows)) == (3, 2)
     drawn = add_impact(both, [report(BROKEN, INDIRECT), other], NAMES)
     assert drawn.boxes[2].mark == "breaking"
-    told = impacts_report([report(BROKEN, INDIRECT), other], [])
-    assert told.headline == "This changes 2 schemas, affecting 2 downstream datasets"
-    assert (told.summary.datasets, told.summary.breaking) == (2, 2)
-    assert told.recommendations == ("Notify team before deploying",)
+    output = impacts_report([report(BROKEN, INDIRECT), other], [])
+    assert output.headline == "This changes 2 schemas, affecting 2 downstream datasets"
+    assert (output.summary.datasets, output.summary.breaking) == (2, 2)
+    assert output.recommendations == ("Notify team before deploying",)
 
 
 def test_each_box_says_its_verdict_why_where_and_what_to_do() -> None:
-    told = msgspec.structs.replace(BROKEN, recommendations=("Notify team before deploying",))
+    output = msgspec.structs.replace(BROKEN, recommendations=("Notify team before deploying",))
     calm = row(SECOND, "COMPATIBLE", reason("uses nothing of it", "COMPATIBLE"), affected=False)
-    changed, broken, untouched = add_impact(picture(), [report(told, calm)], NAMES).boxes
+    changed, broken, untouched = add_impact(picture(), [report(output, calm)], NAMES).boxes
     assert changed.impact == BoxImpact(
         changes=("id type changed: INT64 → STRING",),
         recommendations=("Notify team before deploying",),

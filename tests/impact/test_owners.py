@@ -42,14 +42,14 @@ def test_a_dbt_project_names_them_for_models_and_exposures(lake: RecordedLake) -
         "depends_on": {"nodes": ["model.shop.direct"]},
     }
     exposures = {"exposure.shop.board": exposure}
-    told = manifest(nodes={"model.shop.direct": direct}, exposures=exposures)
+    document = manifest(nodes={"model.shop.direct": direct}, exposures=exposures)
     orders = "lumos://postgres/shop/raw/orders"
-    write_project(Path("target"), manifest=told)
+    write_project(Path("target"), manifest=document)
     lake.lumos.lineage.ingest("target")
     assert owners(lake, orders) == {"direct": ("mart-team",), "shop.board": ("bi",)}
     direct["meta"] = {"owner": "other-team"}
     exposure["owner"] = {}
-    write_project(Path("target"), manifest=told)
+    write_project(Path("target"), manifest=document)
     lake.lumos.lineage.ingest("target")
     assert owners(lake, orders) == {"direct": ("other-team",), "shop.board": ()}
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from impact.rules.sql_graph import World, of
+from impact.rules.sql_graph import SqlGraph, of
 from lumos.impact.rules import propagation
 from lumos.impact.rules.propagation import impact_of
 from lumos.impact.rules.results import Impact
@@ -76,7 +76,7 @@ def _query(sources: list[str], chance: random.Random) -> str:
     return sql
 
 
-def random_world(seed: int, *, models: int = 12, scanned: float = 0.5) -> World:
+def random_graph(seed: int, *, models: int = 12, scanned: float = 0.5) -> SqlGraph:
     """Models that read each other, forwards, backwards and themselves; some were scanned."""
     chance = random.Random(seed)
     names = [f"m{number}" for number in range(models)]
@@ -87,13 +87,13 @@ def random_world(seed: int, *, models: int = 12, scanned: float = 0.5) -> World:
         sources += [each for each in chance.sample(near, 1) if each not in sources]
         texts[name] = model(name, sources, chance)
     known = {name: SCHEMA for name in names if chance.random() < scanned}
-    return World({"raw": SCHEMA, **known}, texts, without_sql=names[::5])
+    return SqlGraph({"raw": SCHEMA, **known}, texts, without_sql=names[::5])
 
 
-def check(found: Impact, world: World) -> None:
+def check(found: Impact, graph: SqlGraph) -> None:
     reached = {"raw"}
     while True:
-        more = {down for up, down in world.links("raw") if up in reached} - reached
+        more = {down for up, down in graph.links("raw") if up in reached} - reached
         if not more:
             break
         reached |= more
@@ -105,10 +105,10 @@ def check(found: Impact, world: World) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_graphs_with_circles_get_a_verdict_each(seed: int) -> None:
-    world = random_world(seed)
+    graph = random_graph(seed)
     for after in AFTERWARDS:
-        check(world.change("raw", after), world)
-        check(world.change("raw", after, with_reason=False), world)
+        check(graph.change("raw", after), graph)
+        check(graph.change("raw", after, with_reason=False), graph)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -116,16 +116,16 @@ def test_plain_words_say_what_reasoning_says_in_random_graphs(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Of what was not scanned, types are guessed from where the way round a circle begins.
-    world = random_world(seed, scanned=1.0)
+    graph = random_graph(seed, scanned=1.0)
     for after in AFTERWARDS:
-        quick = world.change("raw", after)
+        quick = graph.change("raw", after)
         with monkeypatch.context() as patched:
             patched.setattr(propagation, "simple_statement_effect", lambda *_: None)
-            thorough = world.change("raw", after)
-        assert _told(quick) == _told(thorough)
+            thorough = graph.change("raw", after)
+        assert _summary(quick) == _summary(thorough)
 
 
-def _told(impact: Impact) -> dict[str, object]:
+def _summary(impact: Impact) -> dict[str, object]:
     return {
         each.urn: (each.verdict, {*each.columns}, {*each.reasons}) for each in impact.downstream
     }
@@ -158,8 +158,8 @@ def test_a_long_row_of_datasets_needs_no_deep_stack(
     names = ["raw", *(f"m{number}" for number in range(length))]
     models = {name: query.format(before) for before, name in pairwise(names)}
     known = names if is_scanned else names[:1]
-    world = World(dict.fromkeys(known, schema), models)
-    found = world.change("raw", after)
+    graph = SqlGraph(dict.fromkeys(known, schema), models)
+    found = graph.change("raw", after)
     assert len(found.downstream) == length
     assert of(found, names[-1]).distance == length
     assert not any(each.verdict is Verdict.UNDETERMINED for each in found.downstream)
@@ -171,13 +171,13 @@ def test_very_wide_tables_are_followed() -> None:
     width = 2000
     lines = [f"c{number} INT32" for number in range(width)]
     names = [f"c{number}" for number in range(width)]
-    world = World(
+    graph = SqlGraph(
         {"raw": "\n".join(lines), "listed": "\n".join(lines), "starred": "\n".join(lines)},
         {"listed": f"select {', '.join(names)} from raw", "starred": "select * from listed",
          "changed": f"select {', '.join(f'{each} + 1 as {each}' for each in names)} from starred"},
     )  # fmt: skip
     every = "\n".join(line.replace("INT32", "INT64") for line in lines)
-    found = world.change("raw", every)
+    found = graph.change("raw", every)
     for name in ("listed", "starred", "changed"):
         assert of(found, name).verdict is Verdict.COMPATIBLE
         assert len(of(found, name).columns) == width
@@ -186,33 +186,33 @@ def test_very_wide_tables_are_followed() -> None:
 def test_a_sum_of_very_many_columns_is_followed() -> None:
     names = [f"c{number}" for number in range(2000)]
     lines = [f"{name} INT32" for name in names]
-    world = World(
+    graph = SqlGraph(
         {"raw": "\n".join(lines)}, {"summed": f"select {' + '.join(names)} as total from raw"}
     )
-    found = world.change("raw", "\n".join([*lines[:-1], f"{names[-1]} STRING"]))
+    found = graph.change("raw", "\n".join([*lines[:-1], f"{names[-1]} STRING"]))
     assert of(found, "summed").verdict is Verdict.BREAKING
 
 
 def test_what_is_nested_too_deeply_is_not_determined() -> None:
     nested = "(" * 1500 + "key" + ")" * 1500
-    world = World({"raw": SCHEMA}, {"deep": f"select {nested} as key from raw"})
-    found = world.change("raw", SCHEMA.replace("key INT32", "key STRING"))
+    graph = SqlGraph({"raw": SCHEMA}, {"deep": f"select {nested} as key from raw"})
+    found = graph.change("raw", SCHEMA.replace("key INT32", "key STRING"))
     assert all(each.verdict is not Verdict.COMPATIBLE for each in found.downstream)
 
 
 def test_a_table_that_is_made_from_itself_is_looked_at_once() -> None:
-    world = World(
+    graph = SqlGraph(
         {"raw": "key INT32\namount INT32", "total": "key INT32\namount INT32"},
         {"total": "select t.key, t.amount + r.amount as amount from total t "
                   "join raw r on r.key = t.key"},
     )  # fmt: skip
-    found = world.change("raw", "key STRING\namount INT32")
+    found = graph.change("raw", "key STRING\namount INT32")
     assert [each.urn for each in found.downstream] == ["total"]
     itself = impact_of(
         "total",
-        judge(compare(world.schemas["total"], parse_schema("key INT64\namount INT32"))),
-        world,
-        world.reason,
+        judge(compare(graph.schemas["total"], parse_schema("key INT64\namount INT32"))),
+        graph,
+        graph.reason,
     )
     assert itself.downstream == ()
 
@@ -222,7 +222,7 @@ def test_a_ring_of_many_comes_to_an_end() -> None:
     names = [f"m{number}" for number in range(size)]
     models = {name: f"select a.key, b.label from {names[place - 1]} a join raw b on b.key = a.key"
               for place, name in enumerate(names)}  # fmt: skip
-    world = World(dict.fromkeys(["raw", *names], "key INT32\nlabel STRING"), models)
-    found = world.change("raw", "key INT64\nlabel INT64")
+    graph = SqlGraph(dict.fromkeys(["raw", *names], "key INT32\nlabel STRING"), models)
+    found = graph.change("raw", "key INT64\nlabel INT64")
     assert len(found.downstream) == size
     assert {each.verdict for each in found.downstream} == {Verdict.BREAKING}

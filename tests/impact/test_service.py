@@ -144,9 +144,9 @@ def test_a_job_between_datasets_is_none_of_them(store: Store) -> None:
         store, edge(EVENTS, job), edge(job, FIRST),
         jobs=[Job(urn=job, name="load", platform="airflow", inputs=(EVENTS,), outputs=(FIRST,))],
     )  # fmt: skip
-    world = ImpactContext(store, EVENTS)
-    assert world.datasets == {FIRST}
-    assert world.links(EVENTS) == ((EVENTS, FIRST),)
+    context = ImpactContext(store, EVENTS)
+    assert context.datasets == {FIRST}
+    assert context.links(EVENTS) == ((EVENTS, FIRST),)
     row = only(impact())
     assert (row.urn, row.verdict, row.distance) == (FIRST, "UNDETERMINED", 1)
 
@@ -174,7 +174,7 @@ def test_data_that_flows_in_a_circle_ends_the_walk(store: Store) -> None:
     assert f"the lineage has a cycle: {FIRST} and {SECOND}" in found.remarks
 
 
-def test_owners_are_named_and_told_whom_to_notify(store: Store) -> None:
+def test_owners_to_notify_are_named(store: Store) -> None:
     record(store, FIRST, "uid STRING", day("2024-01-02"))
     owners = Ownership(owners=(Owner(name="ml-platform", kind="group"), Owner(name="data-team")))
     with store.transaction() as transaction:
@@ -336,7 +336,7 @@ def test_a_dataset_that_goes_breaks_all_that_hangs_on_it(store: Store, tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("{", "is not a report of lumos schema diff"),
         ('{"datasets": 3}', "is not a report of lumos schema diff"),
@@ -344,13 +344,13 @@ def test_a_dataset_that_goes_breaks_all_that_hangs_on_it(store: Store, tmp_path:
     ],
 )
 def test_a_file_that_is_no_report_is_refused(
-    store: Store, tmp_path: Path, text: str | None, told: str
+    store: Store, tmp_path: Path, text: str | None, message: str
 ) -> None:
     assert store.lineage.count() == 0
     file = tmp_path / "changes.json"
     if text is not None:
         file.write_text(text, encoding="utf-8")
-    with pytest.raises(MisuseError, match=told):
+    with pytest.raises(MisuseError, match=message):
         Lumos().impact.of_changes(file)
 
 

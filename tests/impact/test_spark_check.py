@@ -13,8 +13,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from impact.cases import Case, Usage, Verdict, cases
-from impact.inventory_graph import EstateDownstream, name_of
-from impact.sample_inventory import estate
+from impact.inventory_graph import InventoryDownstream, name_of
+from impact.sample_inventory import load_sample_inventory
 from lumos import Lumos
 from lumos.config import Settings
 from lumos.impact.context import analyse_derivation
@@ -41,12 +41,12 @@ AT = datetime(2024, 1, 1, tzinfo=UTC)
 ORDERS = "id INT64 NOT NULL\nnote STRING\nday DATE\namount INT32\ncustomer INT64"
 
 
-class World:
+class SqlDatasets:
     """Datasets by name; the SQL of each says its dialect before a colon."""
 
     def __init__(self, schemas: Mapping[str, str], sql: Sequence[str]) -> None:
         self._schemas = {name: parse_schema(text) for name, text in schemas.items()}
-        self._makings: dict[str, list[DatasetDerivation]] = {}
+        self._derivations: dict[str, list[DatasetDerivation]] = {}
         for number, (dialect, _, text) in enumerate(each.partition(": ") for each in sql):
             script = analyse(text, dialect=dialect, columns=self._columns)
             names = [
@@ -54,20 +54,20 @@ class World:
                 *(each.table for each in script.writes),
             ]
             edges: dict[str, list[Edge]] = {}
-            for told in report_script(script, reporter="x").edges:
-                assert isinstance(told.upstream, TableName)
-                assert isinstance(told.downstream, TableName)
-                ends = name_of(told.upstream.parts), name_of(told.downstream.parts)
+            for reported in report_script(script, reporter="x").edges:
+                assert isinstance(reported.upstream, TableName)
+                assert isinstance(reported.downstream, TableName)
+                ends = name_of(reported.upstream.parts), name_of(reported.downstream.parts)
                 edge = Edge(upstream=ends[0], downstream=ends[1], origin="x", at=AT)
                 edges.setdefault(ends[1], []).append(
-                    msgspec.structs.replace(edge, columns=told.columns, uses=told.uses)
+                    msgspec.structs.replace(edge, columns=reported.columns, uses=reported.uses)
                 )
             for target, some in edges.items():
-                making = DatasetDerivation(
+                derivation = DatasetDerivation(
                     origin="x", edges=tuple(some), sql=text, dialect=dialect, file=f"{number}.sql",
                     tables=tuple((parts, name_of(parts)) for parts in names),
                 )  # fmt: skip
-                self._makings.setdefault(target, []).append(making)
+                self._derivations.setdefault(target, []).append(derivation)
 
     def _columns(self, parts: tuple[str, ...]) -> list[str] | None:
         schema = self._schemas.get(name_of(parts))
@@ -75,16 +75,16 @@ class World:
 
     def declare(self, upstream: str, downstream: str) -> None:
         edge = Edge(upstream=upstream, downstream=downstream, origin="y", at=AT)
-        self._makings.setdefault(downstream, []).append(
+        self._derivations.setdefault(downstream, []).append(
             DatasetDerivation(origin="y", edges=(edge,))
         )
 
     def links(self, _: str) -> list[tuple[str, str]]:
-        return [(edge.upstream, edge.downstream) for derivations in self._makings.values()
-                for making in derivations for edge in making.edges]  # fmt: skip
+        return [(edge.upstream, edge.downstream) for derivations in self._derivations.values()
+                for derivation in derivations for edge in derivation.edges]  # fmt: skip
 
     def derivations(self, name: str) -> list[DatasetDerivation]:
-        return self._makings.get(name, [])
+        return self._derivations.get(name, [])
 
     def schema(self, name: str) -> Schema | None:
         return self._schemas.get(name)
@@ -97,26 +97,26 @@ class World:
         return impact_of(name, findings, self, analyse_derivation)
 
 
-Told = dict[str, tuple[SparkCheckReport, ...]]
+Checks = dict[str, tuple[SparkCheckReport, ...]]
 
 
-def rehearsed(spark: SparkSession, world: World, proposed: str) -> Told:
+def check_change(spark: SparkSession, datasets: SqlDatasets, proposed: str) -> Checks:
     """What Spark says if orders get another schema."""
-    present, after = world.schema("orders"), parse_schema(proposed)
+    present, after = datasets.schema("orders"), parse_schema(proposed)
     assert present is not None
     with spark_analyzer(spark) as empty:
-        rehearsal = SparkCheck(
-            empty, world, world.impact("orders", after), SchemaPair(present, after)
+        check = SparkCheck(
+            empty, datasets, datasets.impact("orders", after), SchemaPair(present, after)
         )
-        return dict(rehearsal.reports())
+        return dict(check.reports())
 
 
-def states(told: Told) -> dict[str, str]:
-    return {name: " ".join(each.state for each in reports) for name, reports in told.items()}
+def states(checks: Checks) -> dict[str, str]:
+    return {name: " ".join(each.state for each in reports) for name, reports in checks.items()}
 
 
-def only(told: Told, name: str) -> SparkCheckReport:
-    (report,) = told[name]
+def only(checks: Checks, name: str) -> SparkCheckReport:
+    (report,) = checks[name]
     return report
 
 
@@ -125,7 +125,7 @@ def without(column: str) -> str:
 
 
 def test_a_column_that_goes_is_missed_where_it_is_named_near_and_far(spark: SparkSession) -> None:
-    world = World(
+    datasets = SqlDatasets(
         {"orders": ORDERS},
         [
             "spark: CREATE TABLE stg AS SELECT id, note, amount FROM orders",
@@ -134,9 +134,9 @@ def test_a_column_that_goes_is_missed_where_it_is_named_near_and_far(spark: Spar
             "spark: CREATE TABLE other AS SELECT sum(amount) AS amount FROM stg",
         ],
     )
-    told = rehearsed(spark, world, without("note"))
-    assert states(told) == {"stg": "fails", "notes": "fails", "far": "fails", "other": "ok"}
-    assert only(told, "notes") == SparkCheckReport(
+    checks = check_change(spark, datasets, without("note"))
+    assert states(checks) == {"stg": "fails", "notes": "fails", "far": "fails", "other": "ok"}
+    assert only(checks, "notes") == SparkCheckReport(
         file="1.sql",
         line=2,
         dialect="postgres",
@@ -148,7 +148,7 @@ def test_a_column_that_goes_is_missed_where_it_is_named_near_and_far(spark: Spar
 
 
 def test_a_new_type_goes_on_through_results_until_it_does_not_fit(spark: SparkSession) -> None:
-    world = World(
+    datasets = SqlDatasets(
         {"orders": ORDERS},
         [
             "spark: CREATE TABLE stg AS SELECT id, day, amount FROM orders",
@@ -156,16 +156,16 @@ def test_a_new_type_goes_on_through_results_until_it_does_not_fit(spark: SparkSe
             "spark: CREATE TABLE cast AS SELECT date_add(day, CAST(amount AS INT)) AS d FROM stg",
         ],
     )
-    told = rehearsed(spark, world, ORDERS.replace("amount INT32", "amount DATE"))
-    assert states(told) == {"stg": "ok", "due": "fails", "cast": "fails"}
-    told = rehearsed(spark, world, ORDERS.replace("amount INT32", "amount DECIMAL(9,2)"))
-    assert states(told) == {"stg": "ok", "due": "fails", "cast": "ok"}
-    assert only(told, "due").error is not None
-    assert "DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE" in str(only(told, "due").error)
+    checks = check_change(spark, datasets, ORDERS.replace("amount INT32", "amount DATE"))
+    assert states(checks) == {"stg": "ok", "due": "fails", "cast": "fails"}
+    checks = check_change(spark, datasets, ORDERS.replace("amount INT32", "amount DECIMAL(9,2)"))
+    assert states(checks) == {"stg": "ok", "due": "fails", "cast": "ok"}
+    assert only(checks, "due").error is not None
+    assert "DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE" in str(only(checks, "due").error)
 
 
 def test_a_stored_schema_changes_only_by_what_the_statement_changes(spark: SparkSession) -> None:
-    world = World(
+    datasets = SqlDatasets(
         # The table has a column more than its statement gives it, and an INT64 for an INT32.
         {"orders": ORDERS, "stg": "amount INT64\nloaded_at TIMESTAMP(us)\nid INT64"},
         [
@@ -173,8 +173,11 @@ def test_a_stored_schema_changes_only_by_what_the_statement_changes(spark: Spark
             "spark: CREATE TABLE late AS SELECT max(loaded_at) AS at, max(amount) AS a FROM stg",
         ],
     )
-    assert states(rehearsed(spark, world, without("amount"))) == {"stg": "fails", "late": "fails"}
-    assert states(rehearsed(spark, world, without("note"))) == {"stg": "ok", "late": "ok"}
+    assert states(check_change(spark, datasets, without("amount"))) == {
+        "stg": "fails",
+        "late": "fails",
+    }
+    assert states(check_change(spark, datasets, without("note"))) == {"stg": "ok", "late": "ok"}
 
 
 @pytest.mark.parametrize(
@@ -212,13 +215,13 @@ def test_tables_with_types_of_their_own_take_what_fits(
     if statement.startswith("INSERT INTO sink SELECT"):
         statement = statement.replace("note FROM", "note, CAST(NULL AS DATE) FROM")
     dialect = "databricks" if "*" in statement and "MERGE" in statement else "postgres"
-    told = rehearsed(spark, World(schemas, [f"{dialect}: {statement}"]), proposed)
-    (reports,) = told.values()
+    checks = check_change(spark, SqlDatasets(schemas, [f"{dialect}: {statement}"]), proposed)
+    (reports,) = checks.values()
     assert [report.state for report in reports] == [state]
 
 
 def test_what_spark_refuses_with_both_schemas_cannot_be_rehearsed(spark: SparkSession) -> None:
-    world = World(
+    datasets = SqlDatasets(
         {"orders": ORDERS},
         [
             "snowflake: CREATE TABLE a AS SELECT id, our_udf(note) AS note FROM orders",
@@ -227,47 +230,47 @@ def test_what_spark_refuses_with_both_schemas_cannot_be_rehearsed(spark: SparkSe
             "duckdb: CREATE TABLE d AS SELECT id, note FROM orders, read_csv('x.csv')",
         ],
     )
-    world.declare("orders", "e")
-    told = rehearsed(spark, world, without("day"))
+    datasets.declare("orders", "e")
+    checks = check_change(spark, datasets, without("day"))
     # Behind a table that nobody can tell of, reasoning says which columns there are.
-    assert states(told) == {"a": "cannot", "b": "cannot", "c": "ok", "d": "cannot", "e": "cannot"}
-    assert "Cannot resolve routine `our_udf`" in str(only(told, "a").error)
-    assert only(told, "b").error == "the schema of unheard_of is unknown"
-    assert only(told, "d").error == "READ_CSV as a table is not supported"
-    assert only(told, "e").error == "no SQL is stored for it"
-    assert all(each.agrees for reports in told.values() for each in reports)
+    assert states(checks) == {"a": "cannot", "b": "cannot", "c": "ok", "d": "cannot", "e": "cannot"}
+    assert "Cannot resolve routine `our_udf`" in str(only(checks, "a").error)
+    assert only(checks, "b").error == "the schema of unheard_of is unknown"
+    assert only(checks, "d").error == "READ_CSV as a table is not supported"
+    assert only(checks, "e").error == "no SQL is stored for it"
+    assert all(each.agrees for reports in checks.values() for each in reports)
 
 
 def test_a_table_without_a_stored_schema_has_that_of_its_own_sql(spark: SparkSession) -> None:
-    world = World(
+    datasets = SqlDatasets(
         {"orders": ORDERS, "raw": "id INT64\nname STRING"},
         [
             "spark: CREATE TABLE customers AS SELECT id AS customer, name FROM raw",
             "spark: CREATE TABLE t AS SELECT name, amount FROM orders JOIN customers USING (customer)",
         ],
     )
-    assert states(rehearsed(spark, world, without("note"))) == {"t": "ok"}
-    assert states(rehearsed(spark, world, without("customer"))) == {"t": "fails"}
+    assert states(check_change(spark, datasets, without("note"))) == {"t": "ok"}
+    assert states(check_change(spark, datasets, without("customer"))) == {"t": "fails"}
 
 
-def test_where_spark_and_the_verdict_disagree_both_are_told(spark: SparkSession) -> None:
-    world = World(
+def test_where_spark_and_the_verdict_disagree_both_are_reported(spark: SparkSession) -> None:
+    datasets = SqlDatasets(
         {"orders": ORDERS},
         [
             "spark: CREATE TABLE t AS SELECT id FROM orders WHERE id NOT IN (SELECT amount FROM orders)"
         ],
     )
     proposed = ORDERS.replace("amount INT32", "amount STRING")
-    told = only(rehearsed(spark, world, proposed), "t")
-    (judged,) = world.impact("orders", parse_schema(proposed)).downstream
+    checks = only(check_change(spark, datasets, proposed), "t")
+    (judged,) = datasets.impact("orders", parse_schema(proposed)).downstream
     assert judged.verdict.value == "breaking"
-    assert (told.state, told.agrees) == ("ok", False)
+    assert (checks.state, checks.agrees) == ("ok", False)
 
 
 def test_a_statement_is_held_against_what_is_said_of_it_and_not_of_others(
     spark: SparkSession,
 ) -> None:
-    world = World(
+    datasets = SqlDatasets(
         {"orders": ORDERS},
         [
             "spark: CREATE TABLE t AS\nSELECT id\nFROM orders;\n"
@@ -275,8 +278,8 @@ def test_a_statement_is_held_against_what_is_said_of_it_and_not_of_others(
             "spark: DELETE FROM t WHERE id IN (SELECT amount FROM orders)",
         ],
     )
-    told = rehearsed(spark, world, without("note"))["t"]
-    assert [(each.state, each.agrees) for each in told] == [
+    checks = check_change(spark, datasets, without("note"))["t"]
+    assert [(each.state, each.agrees) for each in checks] == [
         ("ok", True),
         ("fails", True),
         ("ok", True),
@@ -284,7 +287,7 @@ def test_a_statement_is_held_against_what_is_said_of_it_and_not_of_others(
 
 
 def test_circles_and_scripts_with_several_statements_come_to_an_end(spark: SparkSession) -> None:
-    world = World(
+    datasets = SqlDatasets(
         {"orders": ORDERS},
         [
             "tsql: SELECT id, note INTO #x FROM orders; SELECT id, note INTO a FROM #x; "
@@ -292,46 +295,46 @@ def test_circles_and_scripts_with_several_statements_come_to_an_end(spark: Spark
             "spark: CREATE TABLE b AS SELECT id, note FROM a",
         ],
     )
-    assert states(rehearsed(spark, world, without("amount"))) == {"a": "ok ok", "b": "ok"}
-    found = states(rehearsed(spark, world, without("note")))
+    assert states(check_change(spark, datasets, without("amount"))) == {"a": "ok ok", "b": "ok"}
+    found = states(check_change(spark, datasets, without("note")))
     assert found["a"].startswith("fails")
 
 
 def test_a_dataset_of_unknown_columns_is_said_to_be_one(spark: SparkSession) -> None:
-    world = World({"orders": ORDERS}, ["spark: CREATE TABLE t AS SELECT id FROM orders"])
-    impact = world.impact("orders", parse_schema(without("id")))
+    datasets = SqlDatasets({"orders": ORDERS}, ["spark: CREATE TABLE t AS SELECT id FROM orders"])
+    impact = datasets.impact("orders", parse_schema(without("id")))
     steps: list[str] = []
 
     def progress(step: str, /, **_: object) -> None:
         steps.append(step)
 
-    told = check_downstream_on_spark(Settings(), world, impact, None, None, progress)
-    assert only(told, "t").error == "the schema of orders is unknown"
+    checks = check_downstream_on_spark(Settings(), datasets, impact, None, None, progress)
+    assert only(checks, "t").error == "the schema of orders is unknown"
     assert "checking on Spark" in steps
     assert spark.sql("SELECT 1").count() == 1, "the session that was there is still there"
 
 
-class EstateWithTables(EstateDownstream):
+class InventoryWithTables(InventoryDownstream):
     """The sample estate with the names that its SQL has for tables."""
 
     def derivations(self, urn: str) -> list[DatasetDerivation]:
         return [
-            msgspec.structs.replace(making, tables=tables_of(making.file))
-            if making.file
-            else making
-            for making in super().derivations(urn)
+            msgspec.structs.replace(derivation, tables=tables_of(derivation.file))
+            if derivation.file
+            else derivation
+            for derivation in super().derivations(urn)
         ]
 
 
 @cache
 def tables_of(file: str) -> tuple[tuple[tuple[str, ...], str], ...]:
-    script = ESTATE.model_by_file[file].script
+    script = INVENTORY.model_by_file[file].script
     parts = [*(each.table for each in script.reads), *(each.table for each in script.writes)]
     return tuple((each, name_of(each)) for each in parts)
 
 
-ESTATE = estate()
-WORLD = EstateWithTables(ESTATE)
+INVENTORY = load_sample_inventory()
+DOWNSTREAM = InventoryWithTables(INVENTORY)
 CASES = cases()
 GOING = [case for case in CASES if case.operation in ("drop", "rename")]
 # Columns that are missed by nobody: what a star gives, and a name that now means another column.
@@ -340,11 +343,11 @@ UNNAMED = {Usage.STAR, Usage.NOT_IN}
 STRICTER = {("fin-account-may-be-missing", "fin_mart.budget")}
 
 
-def rehearsed_case(spark: SparkSession, case: Case) -> Told:
-    impact = WORLD.impact_of_case(case)
+def check_case(spark: SparkSession, case: Case) -> Checks:
+    impact = DOWNSTREAM.impact_of_case(case)
     with spark_analyzer(spark) as empty:
         start = SchemaPair(case.present, case.proposed)
-        return dict(SparkCheck(empty, WORLD, impact, start).reports())
+        return dict(SparkCheck(empty, DOWNSTREAM, impact, start).reports())
 
 
 @pytest.mark.parametrize(
@@ -353,12 +356,12 @@ def rehearsed_case(spark: SparkSession, case: Case) -> Told:
 def test_what_misses_a_column_of_the_estate_fails_with_the_proposed_schema_alone(
     spark: SparkSession, case: Case
 ) -> None:
-    told = rehearsed_case(spark, case)
+    checks = check_case(spark, case)
     for name, row in case.expected.items():
-        if not ESTATE.models_of.get(name):
+        if not INVENTORY.models_of.get(name):
             continue
         is_missed = row.verdict is Verdict.BREAKING and row.usage not in UNNAMED
-        assert [each.state for each in told[name]] == ["fails" if is_missed else "ok"], name
+        assert [each.state for each in checks[name]] == ["fails" if is_missed else "ok"], name
 
 
 @pytest.mark.slow
@@ -369,7 +372,7 @@ def test_nearly_all_statements_of_the_estate_are_rehearsed_and_few_disagree(
     asked: dict[str, set[str]] = {}
     wrong = set()
     for case in CASES:
-        for name, reports in rehearsed_case(spark, case).items():
+        for name, reports in check_case(spark, case).items():
             for each in reports:
                 if each.file is not None:
                     asked.setdefault(each.file, set()).add(each.state)
@@ -388,15 +391,15 @@ MODELS = {
 
 
 @pytest.mark.usefixtures("spark")
-def test_the_desk_tells_what_spark_says_beside_the_verdict(tmp_path: Path) -> None:
+def test_reports_contain_the_spark_check_next_to_the_verdict(tmp_path: Path) -> None:
     lumos = shop_with_models(tmp_path)
     report = lumos.impact.of(urn("sales/orders"), drop=["note"], check_on_spark=True)
     (row,) = report.downstream
     assert row.verdict == "BREAKING"
     assert isinstance(row.spark_check, tuple)
-    (told,) = row.spark_check
-    assert (told.state, told.line, told.agrees) == ("fails", 1, True)
-    assert "`note` cannot be resolved" in str(told.error)
+    (result,) = row.spark_check
+    assert (result.state, result.line, result.agrees) == ("fails", 1, True)
+    assert "`note` cannot be resolved" in str(result.error)
     (row,) = lumos.impact.of(urn("sales/orders"), drop=["note"]).downstream
     assert row.spark_check is msgspec.UNSET
 
@@ -424,25 +427,25 @@ import json, sys
 from lumos import Lumos
 lumos = Lumos(environment={}, overrides=json.loads(sys.argv[1]))
 report = lumos.impact.of(sys.argv[2], drop=["note"], check_on_spark=sys.argv[3] == "yes")
-told = report.downstream[0].spark_check
-states = [each.state for each in told] if isinstance(told, tuple) else None
+results = report.downstream[0].spark_check
+states = [each.state for each in results] if isinstance(results, tuple) else None
 print(json.dumps([states, "pyspark" in sys.modules]))
 """
 
 
 @pytest.mark.parametrize(
-    ("rehearse", "told"), [("no", [None, False]), ("yes", [["fails"], True])], ids=["no", "yes"]
+    ("answer", "checks"), [("no", [None, False]), ("yes", [["fails"], True])], ids=["no", "yes"]
 )
 def test_spark_starts_only_where_a_rehearsal_is_asked_for_and_leaves_nothing(
-    tmp_path: Path, rehearse: str, told: object
+    tmp_path: Path, answer: str, checks: object
 ) -> None:
     shop_with_models(tmp_path)
     settings = {**overrides(tmp_path), "spark.master": "local[2]"}
     (tmp_path / "work").mkdir()
     done = subprocess.run(
-        [sys.executable, "-c", ASK, json.dumps(settings), urn("sales/orders"), rehearse],
+        [sys.executable, "-c", ASK, json.dumps(settings), urn("sales/orders"), answer],
         cwd=tmp_path / "work", capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
-    assert json.loads(done.stdout) == told
+    assert json.loads(done.stdout) == checks
     assert not [*(tmp_path / "work").iterdir()]

@@ -124,7 +124,7 @@ def test_what_is_set_on_a_conflict_sees_the_row_that_was_refused() -> None:
     )
 
 
-def test_where_the_result_goes_is_told() -> None:
+def test_where_the_result_goes_is_reported() -> None:
     view = only("CREATE VIEW v (x, y) AS SELECT a, b FROM u")
     assert (view.creates, view.columns) == (True, ("x", "y"))
     insert = only("INSERT OVERWRITE t PARTITION (d = 'x', e) SELECT * FROM u")
@@ -204,7 +204,7 @@ def test_what_cannot_be_asked_is_said(dialect: str, sql: str, reason: str) -> No
     )
 
 
-def test_what_is_no_sql_is_told_with_its_line() -> None:
+def test_text_that_is_not_sql_is_reported_with_its_line() -> None:
     found = checks_of_script("\nCREATE TABLE t AS SELECT FROM WHERE )", dialect="spark")
     assert not [check for check in found.checks if check.problem is None]
     assert found.problems[0][0] == 2

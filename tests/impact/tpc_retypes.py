@@ -102,7 +102,7 @@ class Outcome:
     retype: Retype
     query: str
     verdict: Verdict
-    told: Mapping[str, tuple[DataType, DataType]]
+    predicted: Mapping[str, tuple[DataType, DataType]]
     fails: bool
     changed: Mapping[str, tuple[DataType, DataType]]
 
@@ -112,7 +112,7 @@ class Outcome:
         if self.verdict is not Verdict.COMPATIBLE:
             return False
         return self.fails or any(
-            self.told.get(name) != types for name, types in self.changed.items()
+            self.predicted.get(name) != types for name, types in self.changed.items()
         )
 
     @property
@@ -129,7 +129,7 @@ class Outcome:
             return ", ".join(f"{name} {a.text} -> {b.text}" for name, (a, b) in columns.items())
 
         engine = "fails" if self.fails else shown(self.changed) or "the same types"
-        return f"{self.query}, {self.retype}: {self.verdict}, {shown(self.told) or '-'}; engine: {engine}"
+        return f"{self.query}, {self.retype}: {self.verdict}, {shown(self.predicted) or '-'}; engine: {engine}"
 
 
 Types = Mapping[str, DataType]
@@ -208,7 +208,7 @@ class Query:
     name: str
     benchmark: str
     sql: str
-    making: DatasetDerivation
+    derivation: DatasetDerivation
     words: frozenset[str]
 
 
@@ -232,21 +232,21 @@ def queries(benchmark: str, dialect: str) -> Sequence[Query]:
     found = []
     for number, text in tpc.load(benchmark).queries.items():
         (sql,) = sqlglot.transpile(text, write=dialect)
-        making = making_of(sql, dialect, tables(benchmark))
-        found.append(Query(name=f"{benchmark} {number}", benchmark=benchmark, sql=sql, making=making,
+        derivation = derivation_of(sql, dialect, tables(benchmark))
+        found.append(Query(name=f"{benchmark} {number}", benchmark=benchmark, sql=sql, derivation=derivation,
                            words=frozenset(re.findall(r"\w+", sql.lower()))))  # fmt: skip
     return found
 
 
-def making_of(sql: str, dialect: str, schemas: Mapping[str, Schema]) -> DatasetDerivation:
+def derivation_of(sql: str, dialect: str, schemas: Mapping[str, Schema]) -> DatasetDerivation:
     """The statement that makes a table of a query."""
     script = f"CREATE TABLE {_TARGET} AS {sql}"
-    told = analyse(script, dialect=dialect, columns=lambda parts: _names(schemas, parts))
-    assert told.unresolved == (), (sql, told.unresolved)
+    lineage = analyse(script, dialect=dialect, columns=lambda parts: _names(schemas, parts))
+    assert lineage.unresolved == (), (sql, lineage.unresolved)
     edges = tuple(
         Edge(upstream=_name(each.upstream), downstream=_TARGET, origin="query", at=_AT,
              type=each.type, columns=each.columns, uses=each.uses)
-        for each in report_script(told, reporter="query").edges
+        for each in report_script(lineage, reporter="query").edges
     )  # fmt: skip
     named = [((name,), name) for name in (_TARGET, *schemas)]
     return DatasetDerivation(
@@ -259,16 +259,16 @@ def _names(known: Mapping[str, Schema], parts: tuple[str, ...]) -> list[str] | N
     return None if schema is None else [field.name for field in schema.fields]
 
 
-def _name(told: object) -> str:
-    assert isinstance(told, TableName)
-    return ".".join(told.parts)
+def _name(table: object) -> str:
+    assert isinstance(table, TableName)
+    return ".".join(table.parts)
 
 
 class OneQuery:
     """One query downstream of the tables that it reads."""
 
-    def __init__(self, making: DatasetDerivation, schemas: Mapping[str, Schema]) -> None:
-        self._making = making
+    def __init__(self, derivation: DatasetDerivation, schemas: Mapping[str, Schema]) -> None:
+        self._making = derivation
         self._schemas = schemas
 
     def links(self, urn: str) -> Sequence[tuple[str, str]]:
@@ -327,14 +327,14 @@ def _outcomes(engine: Engine, change: Retype, present: Mapping[str, Types]) -> I
     for query in reading:
         after = engine.types(query.sql)
         before = present[query.name]
-        downstream = OneQuery(query.making, tables(change.benchmark))
+        downstream = OneQuery(query.derivation, tables(change.benchmark))
         impact = impact_of(change.table, findings, downstream, analyse_derivation)
         found = impact.downstream[0] if impact.downstream else None
         yield Outcome(
             retype=change,
             query=query.name,
             verdict=found.verdict if found is not None else Verdict.COMPATIBLE,
-            told={
+            predicted={
                 each.name.lower(): (each.before.type, each.after.type)
                 for each in (found.columns if found is not None else ())
                 if each.before is not None and each.after is not None

@@ -82,7 +82,7 @@ def test_code_that_is_switched_off_is_no_description():
     assert header_of(text).description == "All orders"
 
 
-def test_several_owners_and_tags_are_told_apart():
+def test_several_owners_and_tags_are_distinguished():
     header = header_of(
         "-- Owners: jane@example.com, @acme/finance; team:sales\n-- Tags: pii, #tier-1\nselect 1"
     )

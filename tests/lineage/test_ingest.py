@@ -91,10 +91,10 @@ def test_it_is_announced_how_far_a_long_file_is(lake):
         shares.append((step, share))
 
     lake.lumos.lineage.ingest("models", progress=progress)
-    told = [share for step, share in shares if step == "Reading SQL"]
-    assert told[0] is None
-    assert len(told) > 5
-    assert told[1:] == sorted(told[1:])
+    reported = [share for step, share in shares if step == "Reading SQL"]
+    assert reported[0] is None
+    assert len(reported) > 5
+    assert reported[1:] == sorted(reported[1:])
 
 
 @pytest.mark.parametrize("file", ["tickets.jsonl", "tickets.csv.gz", "tickets.snappy.parquet"])
@@ -194,7 +194,7 @@ def test_a_file_that_names_some_columns_of_a_table_does_not_close_it(lake, maker
         "insert into visits select a, b from unknown",
     ],
 )
-def test_a_file_that_fills_all_columns_of_a_table_tells_them_to_other_files(lake, maker):
+def test_a_file_that_fills_all_columns_of_a_table_defines_them_for_other_files(lake, maker):
     write("models/maker.sql", maker)
     write("models/reader.sql", "create table reader as select * from visits")
     lake.lumos.lineage.ingest("models", dialect="tsql")
@@ -425,12 +425,12 @@ def test_a_declared_name_meets_the_table_of_a_dbt_project(lake):
     write_project(Path("target"), manifest=manifest())
     write("e.yaml", "lineage:\n  - {from: shop.analytics.orders, to: lumos://tableau/sales}\n")
     lake.lumos.lineage.ingest("target", "e.yaml")
-    (told,) = lake.store.lineage.edges_of("lumos://tableau/sales", "upstream")
-    assert told.upstream.startswith("lumos://postgres")
-    assert lake.store.lineage.edges_of(told.upstream, "upstream")
+    (reported,) = lake.store.lineage.edges_of("lumos://tableau/sales", "upstream")
+    assert reported.upstream.startswith("lumos://postgres")
+    assert lake.store.lineage.edges_of(reported.upstream, "upstream")
 
 
-def test_one_name_that_means_two_datasets_is_told_twice(lake):
+def test_one_name_that_means_two_datasets_is_reported_twice(lake):
     write("m.sql", "create table dw.t as select id from public.orders")
     other = {"namespace": "snowflake://acc", "name": "dw.t"}
     write("ol.json", json.dumps(event(outputs=[other])))
@@ -440,7 +440,7 @@ def test_one_name_that_means_two_datasets_is_told_twice(lake):
     assert len(urns) == 2
 
 
-def test_a_name_that_several_datasets_have_is_told_and_not_guessed(lake):
+def test_a_name_that_several_datasets_have_is_reported_and_not_guessed(lake):
     lake.see("processed/orders", "id INT64")
     write("a.sql", "create table t as select id from orders")
     report = lake.lumos.lineage.ingest("a.sql")
@@ -532,11 +532,11 @@ def test_comments_describe_datasets_and_go_with_their_file(lake):
     )
     other = write("m/more.sql", "-- Owner: jane\ninsert into raw.orders select * from raw.events")
     report = lake.lumos.lineage.ingest("m")
-    told = lake.store.get(EVENTS)
+    reported = lake.store.get(EVENTS)
     assert report.described == 2
-    assert told.documentation.description == "All events, hourly"
-    assert [owner.name for owner in told.ownership.owners] == ["data-team"]
-    assert told.properties["sla"] == "within the hour"
+    assert reported.documentation.description == "All events, hourly"
+    assert [owner.name for owner in reported.ownership.owners] == ["data-team"]
+    assert reported.properties["sla"] == "within the hour"
     other.unlink()
     lake.lumos.lineage.ingest("m")
     assert not lake.store.get(ORDERS).ownership.owners
@@ -567,7 +567,7 @@ def _storage(settings: Settings) -> dict[str, object]:
     }
 
 
-def test_files_that_tell_nothing_are_named(lake):
+def test_files_without_lineage_are_named(lake):
     write("d/readme.md", "hello")
     write("d/config.yaml", "a: 1")
     write("d/data.json", '{"a": 1}')
@@ -637,7 +637,7 @@ def test_query_logs_are_recognised_and_counted(lake):
     assert lake.store.get(ORDERS).usage.readers[0].name == "jane"
 
 
-def test_two_manifests_of_one_project_are_told_once(lake):
+def test_two_manifests_of_one_project_are_reported_once(lake):
     for folder in ("dev/target", "prod/target"):
         write_project(Path(folder), manifest=manifest())
     first = lake.lumos.lineage.ingest("dev", "prod")

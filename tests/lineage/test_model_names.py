@@ -106,7 +106,7 @@ def test_a_name_that_fits_two_queries_is_reported_and_means_neither(lake):
     assert report.problems == ()
 
 
-def test_queries_of_an_earlier_ingest_are_found_and_told_apart(lake):
+def test_queries_of_an_earlier_ingest_are_found_and_distinguished(lake):
     write(SALES, "select id from raw.orders")
     lake.lumos.lineage.ingest("q")
     write(READER, "select id from rep")

@@ -87,15 +87,15 @@ def test_a_name_that_says_otherwise_is_not_bent_to_fit(name, dialect, urn):
 
 
 def test_what_only_lineage_speaks_of_stays_the_same():
-    told = (
+    datasets = (
         "lumos://snowflake@eu/MART/KPIS",
         "lumos://sql/a/b",
         "lumos://hive/a/b",
         "lumos://x/c/d",
         "lumos://y/c/d",
     )
-    names = NameIndex((), told)
-    assert found("mart.kpis", names=names, platform="snowflake").urn == told[0]
+    names = NameIndex((), datasets)
+    assert found("mart.kpis", names=names, platform="snowflake").urn == datasets[0]
     assert found("mart.kpis", names=names).method is ResolutionMethod.ASSUMED
     assert found("a.b", names=names).urn == "lumos://sql/a/b"
     assert found("c.d", names=names).method is ResolutionMethod.AMBIGUOUS
@@ -172,7 +172,7 @@ def test_what_was_assumed_gives_way_to_files_that_are_found_later():
     assert found("raw.others", names=names, platform="hive").urn == "lumos://hive/raw/others"
 
 
-def test_an_instance_tells_two_databases_apart_and_need_not_be_known():
+def test_an_instance_distinguishes_two_databases_and_need_not_be_known():
     two = NameIndex(
         (
             listing("lumos://postgres@a/shop/public/orders"),

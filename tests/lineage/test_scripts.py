@@ -67,7 +67,7 @@ def facts(edges: Iterable[Any]) -> Facts:
     }
 
 
-def told(store: Store, urn: str) -> Facts:
+def stored_facts(store: Store, urn: str) -> Facts:
     return facts(store.lineage.edges_of(urn, "upstream"))
 
 
@@ -135,7 +135,7 @@ def test_a_file_keeps_its_text_for_all_that_it_makes(lake):
         ("days",): DAYS,
     }
     for made in (PAID, DAYS):
-        assert read_again(lake.store, made) == told(lake.store, made)
+        assert read_again(lake.store, made) == stored_facts(lake.store, made)
 
 
 def test_a_file_with_a_query_alone_keeps_it_as_what_makes_its_table(lake):
@@ -151,7 +151,7 @@ def test_a_file_with_a_query_alone_keeps_it_as_what_makes_its_table(lake):
     assert name[-2:] == ("models", "totals")
     assert script.sql.startswith(f"CREATE TABLE {quoted} AS\nselect")
     assert dict(script.tables) == {("orders",): ORDERS, name: urn}
-    found = {(fact.line, fact.upstream) for *_, fact in told(lake.store, urn) if fact}
+    found = {(fact.line, fact.upstream) for *_, fact in stored_facts(lake.store, urn) if fact}
     assert found == {(2, "id"), (3, "customerId")}
     assert {(fact.file, fact.line) for *_, fact in read_again(lake.store, urn) if fact} == {
         (script.file, 2),
@@ -196,7 +196,7 @@ def test_files_in_the_place_of_a_table_are_among_its_tables(lake):
         ("parquet", "s3://lake/raw/x"): "lumos://s3/lake/raw/x",
         ("a",): "lumos://spark/a",
     }
-    assert read_again(lake.store, "lumos://spark/a") == told(lake.store, "lumos://spark/a")
+    assert read_again(lake.store, "lumos://spark/a") == stored_facts(lake.store, "lumos://spark/a")
 
 
 def test_a_template_is_kept_as_it_was_understood(lake):
@@ -238,7 +238,7 @@ def test_models_of_dbt_keep_their_compiled_sql_each_for_its_table(lake):
     columns = {f"{start}/raw/orders": ["id", "amount", "country"], orders: ["id", "amount"]}
     for made in (orders, totals):
         # What dbt knows beside the SQL is no part of it.
-        from_sql = {each for each in told(lake.store, made) if "seeds" not in each[0]}
+        from_sql = {each for each in stored_facts(lake.store, made) if "seeds" not in each[0]}
         assert read_again(lake.store, made, columns) == from_sql
 
 
@@ -293,8 +293,12 @@ def test_no_secret_of_a_file_is_written_anywhere(lake, workplace):
     lake.lumos.lineage.ingest("a.sql", dialect="postgres")
     (script,) = kept(lake.store, "lumos://postgres/a").values()
     assert "HUSH" not in script.sql
-    assert read_again(lake.store, "lumos://postgres/a") == told(lake.store, "lumos://postgres/a")
-    facts = [fact for *_, fact in told(lake.store, "lumos://postgres/a") if fact is not None]
+    assert read_again(lake.store, "lumos://postgres/a") == stored_facts(
+        lake.store, "lumos://postgres/a"
+    )
+    facts = [
+        fact for *_, fact in stored_facts(lake.store, "lumos://postgres/a") if fact is not None
+    ]
     assert "decrypt(country, '***')" in {fact.transformation for fact in facts}
     for file in workplace.rglob("lumos.db*"):
         assert not file.is_file() or b"HUSH" not in file.read_bytes()
@@ -333,7 +337,7 @@ def test_where_the_earlier_word_stays_its_text_stays_too(lake):
         assert texts == {first: b, second: None}
         assert len(rows(lake.store)) == 2
     for made in (a, b):
-        assert read_again(lake.store, made) >= told(lake.store, made) > set()
+        assert read_again(lake.store, made) >= stored_facts(lake.store, made) > set()
     file.write_text(first)
     lake.lumos.lineage.ingest("a.sql")
     assert len(rows(lake.store)) == 1
@@ -379,7 +383,7 @@ def test_views_keep_their_definitions(shop):
     assert sorted(urn for _, urn in script.tables) == [
         f"{start}/public/customers", view, f"{start}/sales/orders",
     ]  # fmt: skip
-    assert read_again(store, view) == told(store, view) > set()
+    assert read_again(store, view) == stored_facts(store, view) > set()
     assert kept(store, f"{start}/public/one") == {}
 
 

@@ -64,11 +64,11 @@ def test_a_file_that_is_only_a_query_makes_the_table_it_is_named_after():
     assert {(each.upstream, each.downstream) for each in edge.columns} == {
         ("customer_id", "customer_id"), ("amount", "lifetime_value"),
     }  # fmt: skip
-    (told,) = found.descriptions
-    assert told.dataset == TableName(parts=("customer_value",))
-    assert told.description == "Customer lifetime value calculation"
-    assert told.owners == (OwnerOfUnknownKind(name="analytics-team"),)
-    assert told.properties == {"sla": "Updated daily by 6am UTC"}
+    (annotations,) = found.descriptions
+    assert annotations.dataset == TableName(parts=("customer_value",))
+    assert annotations.description == "Customer lifetime value calculation"
+    assert annotations.owners == (OwnerOfUnknownKind(name="analytics-team"),)
+    assert annotations.properties == {"sla": "Updated daily by 6am UTC"}
 
 
 @pytest.mark.parametrize(
@@ -158,11 +158,11 @@ def test_of_several_tables_each_has_its_own_comment_and_the_files_owner():
         "-- All totals\nCREATE TABLE totals AS SELECT id FROM orders;\n\n"
         "-- SLA: hourly\n-- Owner: jane\nCREATE TABLE log AS SELECT id FROM orders;"
     )
-    told = {each.dataset.parts[0]: each for each in found.descriptions}
-    assert told["totals"].description == "All totals"
-    assert told["totals"].owners == (OwnerOfUnknownKind(name="platform-team"),)
-    assert told["log"].description is None
-    assert (told["log"].owners, told["log"].properties) == (
+    annotations = {each.dataset.parts[0]: each for each in found.descriptions}
+    assert annotations["totals"].description == "All totals"
+    assert annotations["totals"].owners == (OwnerOfUnknownKind(name="platform-team"),)
+    assert annotations["log"].description is None
+    assert (annotations["log"].owners, annotations["log"].properties) == (
         (OwnerOfUnknownKind(name="jane"),),
         {"sla": "hourly"},
     )

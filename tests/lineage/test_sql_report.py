@@ -90,6 +90,6 @@ def test_problems_carry_place_line_and_statement() -> None:
         ("create table t as select a from read_parquet('s3://b/x')", "duckdb"),
     ],
 )
-def test_files_are_told_by_their_place(sql: str, dialect: str) -> None:
+def test_files_are_reported_with_their_path(sql: str, dialect: str) -> None:
     (edge,) = report_script(analyse(sql, dialect=dialect), reporter="sql:m.sql").edges
     assert edge.upstream == LocationReference(uri="s3://b/x")

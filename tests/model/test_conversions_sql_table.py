@@ -108,7 +108,7 @@ def test_a_statement_becomes_a_schema(dialect: Dialect, text: str, expected: str
     assert str(found.schema) == str(parse_schema(expected))
 
 
-def test_quoted_names_are_told_from_those_that_may_stand_in_any_case() -> None:
+def test_quoted_names_are_distinguished_from_those_that_may_stand_in_any_case() -> None:
     found = table(SNOWFLAKE, "snowflake")
     assert found.unquoted == {"ID", "AT"}
 

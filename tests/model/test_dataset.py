@@ -109,8 +109,8 @@ def test_an_aspect_travels_alone(aspect: str) -> None:
     ids=lambda value: type(value).__name__,
 )
 def test_what_is_the_default_is_left_out_however_it_was_said(value: msgspec.Struct) -> None:
-    said = {name: getattr(value, name) for name in value.__struct_fields__}
-    assert to_json(from_json(to_json(said), type(value))) == to_json(value)
+    fields = {name: getattr(value, name) for name in value.__struct_fields__}
+    assert to_json(from_json(to_json(fields), type(value))) == to_json(value)
 
 
 def test_times_leave_in_utc() -> None:

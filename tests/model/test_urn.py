@@ -145,7 +145,7 @@ def test_an_unlawful_environment_is_refused() -> None:
         pytest.param(["public.orders"], {}, ["public.orders"], id="no URN"),
     ],
 )  # fmt: skip
-def test_datasets_are_called_by_the_shortest_name_that_tells_them_apart(
+def test_datasets_are_called_by_the_shortest_name_that_distinguishes_them(
     urns: list[str], recorded: dict[str, str], names: list[str]
 ) -> None:
     assert list(display_names(urns, recorded).values()) == names

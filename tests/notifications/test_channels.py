@@ -42,7 +42,7 @@ def test_services_have_half_a_minute_unless_the_address_says_otherwise() -> None
     assert own.request_timeout == (2, 5)
 
 
-def test_a_service_that_takes_a_message_and_says_nothing_is_told_from_one_that_is_not_there() -> (
+def test_a_service_that_takes_a_message_and_says_nothing_is_distinguished_from_one_that_is_not_there() -> (
     None
 ):
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -89,8 +89,8 @@ def test_a_failure_says_what_is_wrong_and_nothing_logs_the_address(
 ) -> None:
     caplog.set_level(logging.NOTSET)
     channel = AppriseChannel(Secret(address.format(free_port())))
-    said = channel.send(message())
-    assert said == problem
+    reason = channel.send(message())
+    assert reason == problem
     printed = capfd.readouterr()
     assert HUSH not in f"{caplog.text}{printed.out}{printed.err}{channel!r}"
 
@@ -109,7 +109,7 @@ def test_a_service_that_refuses_is_quoted_by_its_status_alone(
     assert HUSH not in caplog.text
 
 
-def test_without_apprise_the_way_to_install_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_apprise_the_way_to_install_it_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "apprise", None)
     with pytest.raises(MissingDependency, match=r"pip install 'lumos\[notify\]'"):
         AppriseChannel(Secret("json://127.0.0.1"))

@@ -60,7 +60,9 @@ def recipients(messages: Sequence[tuple[str | None, str, str]]) -> list[str | No
     return [recipient for recipient, _, _ in messages]
 
 
-def test_owners_are_told_of_their_changes_and_of_what_breaks_them(clock: SetClock) -> None:
+def test_owners_are_notified_of_their_changes_and_of_changes_that_break_them(
+    clock: SetClock,
+) -> None:
     lumos = lumos_with(CONFIG, clock)
     add(lumos, "orders", "ann")
     add(lumos, "sessions", "bob")
@@ -143,7 +145,7 @@ def test_changes_that_concern_nobody_are_summed_up(clock: SetClock) -> None:
     assert "- 30 new datasets: t00, t01, t02, t03, t04 and 25 more" in body
 
 
-def test_named_recipients_are_told_of_everything_and_a_template_is_used(clock: SetClock) -> None:
+def test_named_recipients_are_notified_of_everything_with_a_template(clock: SetClock) -> None:
     words = "title: '{breaking_count} of {change_count}', template: 'Since {since}: {breaking}'"
     config = (
         f"notifications:\n  news: {{kind: digest, schedule: daily, recipients: [lead], {words}}}\n"

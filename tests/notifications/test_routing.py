@@ -21,12 +21,12 @@ def change(urn: str = URN, *verdicts: Verdict, **facts: object) -> RoutedChange:
     return RoutedChange(**{**defaults, **facts})  # type: ignore[arg-type]
 
 
-def is_told(changed: RoutedChange, **rule: object) -> bool:
+def is_routed(changed: RoutedChange, **rule: object) -> bool:
     return "chat" in route_change(changed, [ChangeRule(channels=("chat",), **rule)])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
-    ("pattern", "urn", "told"),
+    ("pattern", "urn", "expected"),
     [
         ("user_*", URN, True),
         ("clicks", URN, False),
@@ -41,13 +41,13 @@ def is_told(changed: RoutedChange, **rule: object) -> bool:
     ],
 )
 def test_a_pattern_means_a_name_the_end_of_a_path_or_a_urn(
-    pattern: str, urn: str, told: bool
+    pattern: str, urn: str, expected: bool
 ) -> None:
-    assert is_told(change(urn), datasets=(pattern,)) is told
+    assert is_routed(change(urn), datasets=(pattern,)) is expected
 
 
 @pytest.mark.parametrize(
-    ("wanted", "found", "told"),
+    ("wanted", "found", "expected"),
     [
         ((), (Verdict.INFORMATIONAL,), True),
         ((Verdict.BREAKING,), (Verdict.BREAKING, Verdict.COMPATIBLE), True),
@@ -55,14 +55,14 @@ def test_a_pattern_means_a_name_the_end_of_a_path_or_a_urn(
         ((Verdict.BREAKING, Verdict.UNDETERMINED), (Verdict.UNDETERMINED,), True),
     ],
 )
-def test_a_change_is_told_if_any_part_of_it_has_a_wanted_verdict(
-    wanted: tuple[Verdict, ...], found: tuple[Verdict, ...], told: bool
+def test_a_change_is_sent_if_any_part_of_it_has_a_selected_verdict(
+    wanted: tuple[Verdict, ...], found: tuple[Verdict, ...], expected: bool
 ) -> None:
-    assert is_told(change(URN, *found), verdicts=wanted) is told
+    assert is_routed(change(URN, *found), verdicts=wanted) is expected
 
 
 @pytest.mark.parametrize(
-    ("wanted", "owners", "told"),
+    ("wanted", "owners", "expected"),
     [
         ((), (), True),
         (("analytics",), (), False),
@@ -71,17 +71,17 @@ def test_a_change_is_told_if_any_part_of_it_has_a_wanted_verdict(
         (("analytics",), ("Analytics",), False),
     ],
 )
-def test_owners_choose_whose_datasets_are_told_of(
-    wanted: tuple[str, ...], owners: tuple[str, ...], told: bool
+def test_owner_filters_select_whose_datasets_are_sent(
+    wanted: tuple[str, ...], owners: tuple[str, ...], expected: bool
 ) -> None:
-    assert is_told(change(owners=owners), owners=wanted) is told
+    assert is_routed(change(owners=owners), owners=wanted) is expected
 
 
 NO_VERDICT: frozenset[Verdict] = frozenset()
 
 
 @pytest.mark.parametrize(
-    ("rule", "type", "verdicts", "told"),
+    ("rule", "type", "verdicts", "expected"),
     [
         ({}, EventType.MODIFIED, NO_VERDICT, False),
         ({}, EventType.DELETED, NO_VERDICT, False),
@@ -108,13 +108,13 @@ NO_VERDICT: frozenset[Verdict] = frozenset()
         ),
     ],
 )
-def test_events_without_schema_changes_are_told_where_they_are_asked_for(
-    rule: dict[str, object], type: EventType, verdicts: set[Verdict], told: bool
+def test_events_without_schema_changes_are_sent_if_a_rule_names_them(
+    rule: dict[str, object], type: EventType, verdicts: set[Verdict], expected: bool
 ) -> None:
-    assert is_told(change(type=type, verdicts=frozenset(verdicts)), **rule) is told
+    assert is_routed(change(type=type, verdicts=frozenset(verdicts)), **rule) is expected
 
 
-def test_several_rules_tell_a_channel_once_and_the_first_one_has_the_words() -> None:
+def test_several_rules_notify_a_channel_once_with_the_text_of_the_first() -> None:
     first = ChangeRule(channels=("chat", "mail"), title="first")
     second = ChangeRule(channels=("chat", "pager"), title="second", verdicts=(Verdict.BREAKING,))
     found = route_change(change(URN, Verdict.BREAKING), [first, second])
@@ -127,7 +127,7 @@ def test_several_rules_tell_a_channel_once_and_the_first_one_has_the_words() -> 
 
 def test_a_split_passes_every_rule_about_its_dataset() -> None:
     split = change(type=EventType.SPLIT, verdicts=frozenset(), owners=("analytics-team",))
-    assert is_told(split)
-    assert is_told(split, events=(EventType.DELETED,), verdicts=(Verdict.BREAKING,))
-    assert not is_told(split, datasets=("orders",))
-    assert not is_told(split, owners=("ml-platform",))
+    assert is_routed(split)
+    assert is_routed(split, events=(EventType.DELETED,), verdicts=(Verdict.BREAKING,))
+    assert not is_routed(split, datasets=("orders",))
+    assert not is_routed(split, owners=("ml-platform",))

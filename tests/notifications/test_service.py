@@ -88,13 +88,13 @@ def record(lumos: Lumos, *events: ChangeEvent, owner: str | None = None) -> Stor
     return store
 
 
-def wait_for_courier() -> None:
+def wait_for_sender() -> None:
     for thread in threading.enumerate():
         if thread.name == "lumos-notifications":
             thread.join()
 
 
-def test_a_breaking_change_is_told_and_the_store_knows_when(tmp_path: Path, hook: Webhook) -> None:
+def test_a_breaking_change_is_sent_and_the_time_is_stored(tmp_path: Path, hook: Webhook) -> None:
     lumos = lumos_with(tmp_path, hook)
     before = datetime.now(UTC)
     store = record(lumos, event(), owner="analytics-team")
@@ -108,7 +108,7 @@ def test_a_breaking_change_is_told_and_the_store_knows_when(tmp_path: Path, hook
         "owner: analytics-team",
         "2024-01-10 09:00:00 UTC",
     ]
-    wait_for_courier()
+    wait_for_sender()
     alert = store.notification_outbox.alerts(["e1"])["e1"]
     assert alert.state == "SENT"
     assert alert.sent_at is not None
@@ -146,20 +146,20 @@ def test_of_many_that_break_the_first_are_named(tmp_path: Path, hook: Webhook) -
     assert (len(lines), lines[-1]) == (21, "- and 1,180 more")
 
 
-def test_the_same_event_found_again_is_not_told_again(tmp_path: Path, hook: Webhook) -> None:
+def test_the_same_event_found_again_is_not_sent_again(tmp_path: Path, hook: Webhook) -> None:
     lumos = lumos_with(tmp_path, hook)
     record(lumos, event())
     record(lumos, event())
-    wait_for_courier()
+    wait_for_sender()
     assert len(hook.received) == 1
 
 
-def test_what_no_rule_wants_is_not_told(tmp_path: Path, hook: Webhook) -> None:
+def test_changes_without_a_matching_rule_are_not_sent(tmp_path: Path, hook: Webhook) -> None:
     lumos = lumos_with(tmp_path, hook, "verdicts: [breaking], owners: [ml-platform]")
     mine = event(1)
     harmless = event(2, findings=(finding(Verdict.COMPATIBLE),))
     store = record(lumos, mine, harmless, event(3, type=EventType.MODIFIED, findings=()))
-    wait_for_courier()
+    wait_for_sender()
     assert hook.received == []
     assert store.notification_outbox.counts() == ()
 
@@ -176,7 +176,7 @@ def test_the_words_of_a_rule_are_used(tmp_path: Path, hook: Webhook) -> None:
     assert (received["title"], received["message"]) == ("breaking ann", "user_events at /la?ke")
 
 
-def test_very_many_changes_are_told_in_a_short_message(tmp_path: Path, hook: Webhook) -> None:
+def test_very_many_changes_are_sent_in_a_short_message(tmp_path: Path, hook: Webhook) -> None:
     record(lumos_with(tmp_path, hook), event(findings=(finding(),) * 500))
     (received,) = hook.wait_for(1)
     lines = received["message"].splitlines()
@@ -188,7 +188,7 @@ def test_nothing_is_lost_while_the_channel_is_down(tmp_path: Path, hook: Webhook
     hook.status = 503
     lumos = lumos_with(tmp_path, hook)
     store = record(lumos, event(1), event(2))
-    wait_for_courier()
+    wait_for_sender()
     assert (hook.received, hook.refused) == ([], 1)
     assert store.notification_outbox.alerts(["e1"])["e1"].state == "PENDING"
     status = lumos.notifications.status()
@@ -213,7 +213,7 @@ def test_without_apprise_events_are_recorded_and_messages_wait(
     with monkeypatch.context() as patched:
         patched.setitem(sys.modules, "apprise", None)
         store = record(lumos, event())
-        wait_for_courier()
+        wait_for_sender()
     assert len(store.events(URN)) == 1
     assert lumos.notifications.status().channels[0].pending == 1
     assert lumos.notifications.send().sent == 1
@@ -243,7 +243,7 @@ def test_the_command_sends_what_waits_and_never_shows_the_address(
 ) -> None:
     hook.status = 500
     record(lumos_with(tmp_path, hook), event())
-    wait_for_courier()
+    wait_for_sender()
     failed = run("notify", "send", "--all", "--verbose", folder=tmp_path)
     assert (failed.returncode, failed.stdout) == (1, "0 messages sent, 1 failed.\n")
     assert failed.stderr == "problem  channel 'chat': the service answered 500\n"
@@ -258,10 +258,10 @@ def test_the_command_sends_what_waits_and_never_shows_the_address(
     assert "127.0.0.1" not in everything
 
 
-def test_processes_that_send_at_once_tell_everything_once(tmp_path: Path, hook: Webhook) -> None:
+def test_processes_that_send_at_once_send_each_message_once(tmp_path: Path, hook: Webhook) -> None:
     hook.status = 500
     record(lumos_with(tmp_path, hook), *(event(number) for number in range(40)))
-    wait_for_courier()
+    wait_for_sender()
     hook.status = 200
     senders = [
         subprocess.Popen(
@@ -282,12 +282,12 @@ def test_a_channel_that_failed_is_left_alone_whatever_comes_meanwhile(
     lumos = lumos_with(tmp_path, hook)
     for number in range(4):
         record(lumos, event(number))
-        wait_for_courier()
+        wait_for_sender()
     assert hook.refused == 1
     assert caplog.text.count("its messages will be retried later") == 1
 
 
-def test_the_last_try_is_told_as_such(
+def test_the_last_try_is_logged(
     tmp_path: Path, hook: Webhook, caplog: pytest.LogCaptureFixture
 ) -> None:
     hook.status = 503
@@ -299,5 +299,5 @@ def test_the_last_try_is_told_as_such(
     )
     lumos = Lumos(tmp_path / "lumos.yaml")
     record(lumos, event())
-    wait_for_courier()
+    wait_for_sender()
     assert "given up after their last try: 1; lumos notify send --all" in caplog.text

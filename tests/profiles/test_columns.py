@@ -15,7 +15,7 @@ from lumos.profiles.values import column_values
 from lumos.spark.problems import ProblemList
 
 
-def told(type: str, values: pa.Array, estimates: Estimates) -> ColumnProfile:
+def profile_of(type: str, values: pa.Array, estimates: Estimates) -> ColumnProfile:
     leaf = ProfiledColumn("a", ("a",), parse_type(type))
     leaf = leaf._replace(values=leaf.kind not in ("text", "bytes"))
     tally = ColumnTally()
@@ -37,12 +37,12 @@ def told(type: str, values: pa.Array, estimates: Estimates) -> ColumnProfile:
 def test_the_empty_text_is_a_value_although_sketches_pass_over_it(
     type: str, values: list[Any], sketched: int, distinct: int
 ) -> None:
-    assert told(type, pa.array(values), Estimates(sketched)).distinct == distinct
+    assert profile_of(type, pa.array(values), Estimates(sketched)).distinct == distinct
 
 
-def test_whole_numbers_are_told_without_a_fraction() -> None:
+def test_whole_numbers_are_reported_without_a_fraction() -> None:
     values = pa.array([0, 5, 2**64 - 1], pa.uint64())
-    column = told(
+    column = profile_of(
         "UINT64", values, Estimates(3, (0.0,) * 3 + (5.0,) + (1.8446744073709552e19,) * 3)
     )
     assert (column.quantiles["0.01"], column.quantiles["0.5"]) == ("0", "5")
@@ -58,10 +58,10 @@ def test_whole_numbers_are_told_without_a_fraction() -> None:
         ("TIME(ns)", pa.time64("ns"), 1_000_001, "00:00:00.001000001"),
     ],
 )
-def test_nanoseconds_are_told_to_the_last_digit(
+def test_nanoseconds_are_reported_to_the_last_digit(
     type: str, arrow: pa.DataType, value: int, text: str
 ) -> None:
-    column = told(type, pa.array([value], pa.int64()).view(arrow), Estimates(1, (value,) * 7))
+    column = profile_of(type, pa.array([value], pa.int64()).view(arrow), Estimates(1, (value,) * 7))
     assert (column.minimum, column.quantiles["0.5"]) == (text, text)
 
 
@@ -81,11 +81,11 @@ def test_nanoseconds_are_told_to_the_last_digit(
         ("DATE", pa.date32(), -719_528, "0000-01-01"),
     ],
 )
-def test_moments_of_all_years_are_told(
+def test_moments_of_all_years_are_reported(
     type: str, arrow: pa.DataType, value: int, text: str
 ) -> None:
     whole = pa.int32() if type == "DATE" else pa.int64()
-    column = told(type, pa.array([value], whole).view(arrow), Estimates(1, (value,) * 7))
+    column = profile_of(type, pa.array([value], whole).view(arrow), Estimates(1, (value,) * 7))
     assert (column.minimum, column.quantiles["0.5"]) == (text, text)
 
 
@@ -101,12 +101,12 @@ def test_moments_of_all_years_are_told(
         ("DECIMAL(38,18)", pa.decimal128(38, 18), 0, "0.000000000000000000"),
     ],
 )
-def test_bounds_are_told_exactly_and_in_few_digits(
+def test_bounds_are_reported_exactly_and_in_few_digits(
     type: str, arrow: pa.DataType, value: Any, text: str
 ) -> None:
-    column = told(type, pa.array([value], arrow), Estimates(1, ()))
+    column = profile_of(type, pa.array([value], arrow), Estimates(1, ()))
     assert (column.minimum, column.maximum) == (text, text)
 
 
 def test_numbers_whose_sum_is_too_large_have_a_mean() -> None:
-    assert told("FLOAT64", pa.array([1e308] * 7), Estimates(1, ())).mean == "1e+308"
+    assert profile_of("FLOAT64", pa.array([1e308] * 7), Estimates(1, ())).mean == "1e+308"

@@ -113,7 +113,7 @@ FAR = pa.array([datetime(9999, 12, 31), datetime(1970, 1, 1)], pa.timestamp("us"
         pytest.param("STRING", [1, 2], 0, id="of numbers there are texts"),
     ],
 )
-def test_values_of_another_type_are_told_as_such_and_not_as_others(
+def test_values_of_another_type_are_reported_as_such_and_not_as_others(
     type: str, values: Any, misfits: int
 ) -> None:
     found = tally(type, values)

@@ -38,8 +38,8 @@ AT = datetime(2024, 1, 1, tzinfo=UTC)
 LATER = datetime(2024, 2, 1, tzinfo=UTC)
 
 
-def dataset(type: str, *, governance: Governance | None = None, **said: Any) -> Dataset:
-    field = Field(name="a", type=parse_type(type), **said)
+def dataset(type: str, *, governance: Governance | None = None, **facts: Any) -> Dataset:
+    field = Field(name="a", type=parse_type(type), **facts)
     return Dataset(
         urn="lumos://file/a",
         name="a",
@@ -83,7 +83,7 @@ def test_which_values_are_measured_is_decided_by_type(type: str, values: bool, t
     assert allowed(dataset(type)) == {"a": (values, top)}
 
 
-def test_frequent_texts_are_told_where_the_configuration_names_them() -> None:
+def test_frequent_texts_are_reported_where_the_configuration_names_them() -> None:
     assert allowed(dataset("STRING"), named=("a",)) == {"a": (False, True)}
     assert allowed(dataset("BINARY"), named=("a",)) == {"a": (False, False)}
     private = dataset("STRING", tags=("PII",))
@@ -91,7 +91,7 @@ def test_frequent_texts_are_told_where_the_configuration_names_them() -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "facts",
     [
         pytest.param({"tags": ("PII",)}, id="tag"),
         pytest.param({"tags": ("PII.Sensitive",)}, id="tag of a classification"),
@@ -101,8 +101,8 @@ def test_frequent_texts_are_told_where_the_configuration_names_them() -> None:
         pytest.param({"governance": Governance(compliance=("HIPAA",))}, id="dataset's compliance"),
     ],
 )
-def test_a_label_on_a_field_or_its_dataset_keeps_all_values_back(said: dict[str, Any]) -> None:
-    assert allowed(dataset("INT64", **said)) == {"a": (False, False)}
+def test_a_label_on_a_field_or_its_dataset_keeps_all_values_back(facts: dict[str, Any]) -> None:
+    assert allowed(dataset("INT64", **facts)) == {"a": (False, False)}
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_a_label_inside_a_column_holds_for_what_is_inside(path: str, private: se
     assert private_paths(labelled.schema, paths, None) == private
 
 
-def test_rare_values_are_not_told() -> None:
+def test_rare_values_are_not_reported() -> None:
     counts = [("a", 500), ("b", 10), ("c", 9), ("d", 1)]
     assert [each.value for each in select_frequent(counts, rows=600)] == ["a", "b"]
     assert [each.value for each in select_frequent(counts, rows=20_000)] == ["a"]
@@ -183,7 +183,7 @@ def test_a_label_that_came_later_hides_what_was_kept_before() -> None:
 
 
 @pytest.mark.parametrize(
-    ("measured", "name", "type", "told"),
+    ("measured", "name", "type", "reported"),
     [
         pytest.param("a", "b", "INT64", False, id="a column"),
         pytest.param("s.a", "s", "STRUCT<b: INT64>", False, id="a member"),
@@ -191,8 +191,8 @@ def test_a_label_that_came_later_hides_what_was_kept_before() -> None:
         pytest.param("s.a", "s", "STRUCT<a: INT64>", True, id="one that is still there"),
     ],
 )
-def test_a_column_that_is_gone_tells_no_values_since_its_labels_went_with_it(
-    measured: str, name: str, type: str, told: bool
+def test_a_deleted_column_has_no_values_because_its_labels_are_deleted(
+    measured: str, name: str, type: str, reported: bool
 ) -> None:
     (column,) = full_profile().columns.values()
     profile = msgspec.structs.replace(full_profile(), columns={measured: column})
@@ -201,31 +201,31 @@ def test_a_column_that_is_gone_tells_no_values_since_its_labels_went_with_it(
     quality = allowed_quality(after)
     assert quality is not None
     assert quality.profile is not None
-    assert quality.profile.columns == {measured: column if told else COUNTS}
+    assert quality.profile.columns == {measured: column if reported else COUNTS}
 
 
-def test_the_range_of_a_private_column_is_not_told_from_its_statistics() -> None:
+def test_the_range_of_a_private_column_is_not_shown_from_its_statistics() -> None:
     column = ColumnStatistics(null_count=3, minimum="17", maximum="4711")
     statistics = Statistics(columns={"a": column})
-    told = {}
+    reported = {}
     for tags in ((), ("PII",)):
         found = msgspec.structs.replace(dataset("INT64", tags=tags), statistics=statistics)
         shown = ShowReport.of(found, state="live").dataset["statistics"]["columns"]["a"]
         scanned = DatasetReport.of(found, change="unchanged").statistics
         assert scanned is not None
         assert shown == to_plain(scanned.columns["a"])
-        told[tags] = scanned.columns["a"]
-    assert told == {(): column, ("PII",): ColumnStatistics(null_count=3)}
+        reported[tags] = scanned.columns["a"]
+    assert reported == {(): column, ("PII",): ColumnStatistics(null_count=3)}
 
 
 def test_catalogs_hear_of_counts_alone() -> None:
     entry = CatalogEntry.of(dataset("INT64"))
     entry = msgspec.structs.replace(entry, quality=Quality(score=0.5, profile=full_profile()))
-    told = for_catalogs(entry).quality
-    assert told is not None
-    assert told.score == 0.5
-    assert told.profile is not None
-    assert told.profile.columns == {"a": COUNTS}
+    reported = for_catalogs(entry).quality
+    assert reported is not None
+    assert reported.score == 0.5
+    assert reported.profile is not None
+    assert reported.profile.columns == {"a": COUNTS}
 
 
 def test_what_other_validators_say_stays_beside_a_profile() -> None:

@@ -173,7 +173,7 @@ def test_every_format_says_the_same(
     assert counts(found) == counts(expected)
 
 
-def test_what_is_told_of_the_rows_is_true(truth: tuple[Schema, FileTotals]) -> None:
+def test_profiles_describe_the_rows_exactly(truth: tuple[Schema, FileTotals]) -> None:
     schema, facts = truth
     by_path = dict(
         zip((leaf.path for leaf in profiled_columns(schema)), facts.tallies, strict=True)
@@ -289,7 +289,9 @@ def test_a_partition_has_the_value_of_the_path_as_its_type_has_whatever_files_ho
     assert (days.low, days.high, days.misfits, days.nulls) == (19_724, 19_724, 0, 0)
 
 
-def test_rows_of_another_width_count_and_values_of_another_type_are_told(tmp_path: Path) -> None:
+def test_rows_of_another_width_count_and_values_of_another_type_are_reported(
+    tmp_path: Path,
+) -> None:
     rows = "".join(f"{number},x{number}\n" for number in range(100))
     file = tmp_path / "a.csv"
     file.write_text(f"id,name\n{rows}7\n8,y,more\n")
@@ -300,7 +302,7 @@ def test_rows_of_another_width_count_and_values_of_another_type_are_told(tmp_pat
     assert measured(file, schema).tallies[0].misfits == 1
 
 
-def test_records_that_are_none_are_told(tmp_path: Path) -> None:
+def test_invalid_records_are_reported(tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"
     file.write_bytes(lines([{"a": number} for number in range(50)]) + b'{"a": \n{"a": 1.5}\n7\n')
     found = measured(file)
@@ -366,7 +368,7 @@ def test_times_of_spark_2_and_hive_reach_as_far_as_their_calendars(tmp_path: Pat
         pytest.param(TimeoutError(), "TimeoutError", id="without words"),
     ],
 )  # fmt: skip
-def test_a_fault_of_the_storage_is_told_in_its_words(
+def test_a_fault_of_the_storage_is_reported_in_its_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: OSError, words: str
 ) -> None:
     file = tmp_path / "a.jsonl"

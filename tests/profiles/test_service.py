@@ -81,8 +81,8 @@ def profiled(lake: Path) -> ProfileReport:
 
 
 def exact_part(column: ColumnProfile) -> dict[str, Any]:
-    told = {name: getattr(column, name) for name in ColumnProfile.__struct_fields__}
-    return {name: told[name] for name in told.keys() - {"quantiles", "mean", "stddev"}}
+    reported = {name: getattr(column, name) for name in ColumnProfile.__struct_fields__}
+    return {name: reported[name] for name in reported.keys() - {"quantiles", "mean", "stddev"}}
 
 
 def test_counts_and_bounds_are_exact_and_estimates_are_near(
@@ -104,7 +104,7 @@ def test_counts_and_bounds_are_exact_and_estimates_are_near(
     assert report.completeness == pytest.approx(1 - nulls / (6 * 3 * ROWS))
 
 
-def test_frequent_values_are_told_of_numbers_and_not_of_texts(
+def test_frequent_values_are_reported_for_numbers_only(
     once: tuple[Lumos, ProfileReport],
 ) -> None:
     columns = once[1].profile.columns
@@ -209,19 +209,19 @@ def test_values_leave_only_where_that_is_asked_for(
         assert (ids.minimum, ids.distinct) == (minimum, report.profile.columns["id"].distinct)
 
 
-def test_show_and_the_command_tell_of_a_profile(
+def test_show_and_the_command_report_a_profile(
     once: tuple[Lumos, ProfileReport], capsys: pytest.CaptureFixture[str]
 ) -> None:
     lumos, _ = once
     show("orders", store=Path(lumos.database.location))
-    told = capsys.readouterr().out
-    assert "profile of" in told
-    assert "frequent in grade: " in told
+    reported = capsys.readouterr().out
+    assert "profile of" in reported
+    assert "frequent in grade: " in reported
     profile_command("orders", columns="grade", store=Path(lumos.database.location))
     assert "1 file" not in capsys.readouterr().err
 
 
-def test_a_label_keeps_values_from_being_measured_and_from_being_told(lake: Path) -> None:
+def test_a_label_keeps_values_from_being_measured_and_from_being_reported(lake: Path) -> None:
     lumos = Lumos()
     lumos.ingest(lake)
     before = lumos.profiles.profile("orders")
@@ -257,7 +257,7 @@ def test_a_dataset_that_is_unknown_is_refused(once: tuple[Lumos, ProfileReport])
         once[0].profiles.profile("nothing")
 
 
-def test_a_file_that_went_or_broke_since_the_scan_is_told(lake: Path) -> None:
+def test_a_file_deleted_or_damaged_since_the_scan_is_reported(lake: Path) -> None:
     lumos = Lumos()
     lumos.ingest(lake)
     (lake / "orders/dt=2024-01-01/part-0.parquet").unlink()

@@ -55,10 +55,10 @@ def measured(kind: str, root: Path) -> tuple[FileTotals, dict[str, ColumnTally]]
     assert not list(read_tasks(job, tasks, counted, (), pa.schema([])))
     if not counted:
         return FileTotals(0, 0, []), {}
-    told = counted[0]
+    measurement = counted[0]
     for remark in found.remarks:
-        told.problems.add(remark)
-    return told, dict(zip((leaf.path for leaf in leaves), told.tallies, strict=True))
+        measurement.problems.add(remark)
+    return measurement, dict(zip((leaf.path for leaf in leaves), measurement.tallies, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -200,8 +200,8 @@ def test_deletion_vectors_and_column_mapping_of_delta(tmp_path: Path) -> None:
         },
     ]
     (log / f"{0:020}.json").write_text("".join(f"{json.dumps(each)}\n" for each in actions))
-    told, columns = measured("delta", table)
-    assert (told.rows, told.problems.listed) == (1000 - len(deleted), [])
+    measurement, columns = measured("delta", table)
+    assert (measurement.rows, measurement.problems.listed) == (1000 - len(deleted), [])
     assert (columns["id"].low, columns["id"].high, columns["inside.x"].high) == (2, 599, 599)
 
 
@@ -250,16 +250,20 @@ def test_rows_older_than_a_column_of_iceberg_have_its_initial_default(
     added = {"id": 3, "name": "new", "required": False, "type": type}
     later = {**added, "id": 4, "name": "later", "write-default": initial}
     kept = {"id": 2, "name": "part", "required": False, "type": "string", "initial-default": "no"}
-    (told,) = (file for file in tmp_path.rglob("*.metadata.json") if file.name.startswith("00001"))
-    metadata = json.loads(told.read_text())
+    (measurement,) = (
+        file for file in tmp_path.rglob("*.metadata.json") if file.name.startswith("00001")
+    )
+    metadata = json.loads(measurement.read_text())
     (schema,) = metadata["schemas"]
     first = schema["fields"][0]
     both = {**added, "initial-default": initial, "write-default": initial}
     fields = [first, kept, both, later]
     metadata["schemas"].append({**schema, "schema-id": 1, "fields": fields})
     metadata |= {"format-version": 3, "next-row-id": 3, "current-schema-id": 1, "last-column-id": 4}
-    (told.parent / told.name.replace("00001", "00002")).write_text(json.dumps(metadata))
-    found, columns = measured("iceberg", told.parent.parent)
+    (measurement.parent / measurement.name.replace("00001", "00002")).write_text(
+        json.dumps(metadata)
+    )
+    found, columns = measured("iceberg", measurement.parent.parent)
     assert (found.rows, found.problems.listed) == (3, [])
     new = columns["new"]
     assert (new.nulls, new.misfits, new.low, new.longest) == (0, 0, low, length)
@@ -356,8 +360,8 @@ def test_position_deletes_of_iceberg(tmp_path: Path) -> None:
     positions = pa.table({"file_path": [data] * 10, "pos": pa.array(range(10), pa.int64())})
     pq.write_table(positions, deletes)
     add_delete_manifest(folder, deletes)
-    told, columns = measured("iceberg", folder)
-    assert (told.rows, columns["id"].low, told.problems.listed) == (90, 10, [])
+    measurement, columns = measured("iceberg", folder)
+    assert (measurement.rows, columns["id"].low, measurement.problems.listed) == (90, 10, [])
 
 
 def add_delete_manifest(folder: Path, deletes: Path) -> None:
@@ -371,7 +375,7 @@ def add_delete_manifest(folder: Path, deletes: Path) -> None:
     with first.open("rb") as file:
         manifest = fastavro.reader(file)
         entry_schema, entries = manifest.writer_schema, list(manifest)
-        told = {key: text for key, text in manifest.metadata.items() if "avro" not in key}
+        measurement = {key: text for key, text in manifest.metadata.items() if "avro" not in key}
     (entry,) = entries
     about = entry["data_file"]
     about.update(
@@ -380,10 +384,10 @@ def add_delete_manifest(folder: Path, deletes: Path) -> None:
         record_count=10,
         file_size_in_bytes=deletes.stat().st_size,
     )
-    told["content"] = "deletes"
+    measurement["content"] = "deletes"
     own = folder / "metadata/deletes-m0.avro"
     with own.open("wb") as file:
-        fastavro.writer(file, entry_schema, [entry], metadata=told)
+        fastavro.writer(file, entry_schema, [entry], metadata=measurement)
     row = {**found[0], "manifest_path": f"file://{own}", "content": 1}
     row["manifest_length"] = own.stat().st_size
     with listing.open("wb") as file:
@@ -412,8 +416,8 @@ def test_hudi_tables_count_the_newest_files_alone(tmp_path: Path) -> None:
             "operationType": "UPSERT",
         }
         (table / f".hoodie/{instant}.commit").write_text(json.dumps(commit))
-    told, columns = measured("hudi", table)
-    assert (told.rows, columns["id"].high) == (20, 19)
+    measurement, columns = measured("hudi", table)
+    assert (measurement.rows, columns["id"].high) == (20, 19)
 
 
 @pytest.mark.parametrize("at", ["path", "vector"])

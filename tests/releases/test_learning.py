@@ -98,7 +98,7 @@ def test_days_after_a_backfill_are_learnt_with_less_confidence() -> None:
     assert learnt.confidence < 0.5
 
 
-def test_few_or_irregular_partitions_tell_nothing() -> None:
+def test_few_or_irregular_partitions_suggest_no_schedule() -> None:
     assert learn_schedule({}) is None
     assert learn_schedule(arrivals([timedelta(hours=2)] * 4)) is None
     noise = random.Random(5)

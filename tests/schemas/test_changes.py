@@ -32,13 +32,13 @@ def lake(seen: RecordedLake) -> RecordedLake:
     return seen
 
 
-def told(lake: RecordedLake, **words: object) -> list[tuple[str, str]]:
+def change_texts(lake: RecordedLake, **words: object) -> list[tuple[str, str]]:
     found = lake.lumos.changes(**words)  # type: ignore[arg-type]
     return [(event.urn.rpartition("/")[2], event.type.value) for event in found.events]
 
 
-def test_changes_are_told_newest_first(lake: RecordedLake) -> None:
-    assert told(lake) == [
+def test_changes_are_listed_newest_first(lake: RecordedLake) -> None:
+    assert change_texts(lake) == [
         ("sales", "MODIFIED"),
         ("sales", "RENAMED"),
         ("orders", "RESTORED"),
@@ -66,12 +66,12 @@ def test_changes_are_told_newest_first(lake: RecordedLake) -> None:
 def test_changes_can_be_asked_for_by_time_type_dataset_and_verdict(
     lake: RecordedLake, words: dict[str, object], expected: list[tuple[str, str]]
 ) -> None:
-    assert told(lake, **words) == expected
+    assert change_texts(lake, **words) == expected
 
 
 def test_a_date_at_the_end_holds_its_day(lake: RecordedLake) -> None:
-    assert len(told(lake, until="2024-01-01")) == 8
-    assert told(lake, until="2023-12-31") == []
+    assert len(change_texts(lake, until="2024-01-01")) == 8
+    assert change_texts(lake, until="2023-12-31") == []
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_what_means_nothing_is_refused_at_once(
         lake.lumos.changes(**words)  # type: ignore[arg-type]
 
 
-def test_an_event_tells_everything_there_is_to_know(lake: RecordedLake) -> None:
+def test_an_event_contains_all_known_facts(lake: RecordedLake) -> None:
     (event,) = lake.lumos.changes(breaking=True, types=["SCHEMA_CHANGED"]).events
     assert event.urn == ORDERS
     assert (event.type, event.change_type) == ("SCHEMA_CHANGED", "SCHEMA_CHANGE")
@@ -143,8 +143,8 @@ def test_many_events_are_read_as_they_are_asked_for(seen: RecordedLake) -> None:
 
 def test_old_events_of_new_data_are_let_go_and_nothing_else(lake: RecordedLake) -> None:
     report = lake.lumos.forget_old_changes("90d")
-    assert (report.removed, len(told(lake))) == (2, 6)
-    assert "MODIFIED" not in {type for _, type in told(lake)}
+    assert (report.removed, len(change_texts(lake))) == (2, 6)
+    assert "MODIFIED" not in {type for _, type in change_texts(lake)}
     assert lake.lumos.forget_old_changes("90d").removed == 0
     with lake.lumos.database.reading() as connection:
         rows = connection.exec_driver_sql("SELECT action, target, details FROM audit").all()

@@ -45,7 +45,9 @@ def schema(chance: random.Random) -> Schema:
     )
 
 
-def estates(datasets: int) -> tuple[dict[str, FingerprintedSchema], dict[str, FingerprintedSchema]]:
+def inventories(
+    datasets: int,
+) -> tuple[dict[str, FingerprintedSchema], dict[str, FingerprintedSchema]]:
     chance = random.Random(7)
     formats = ("parquet", "delta", "csv", None)
     before = {
@@ -65,8 +67,8 @@ def estates(datasets: int) -> tuple[dict[str, FingerprintedSchema], dict[str, Fi
     return before, after
 
 
-def rows(estate: dict[str, FingerprintedSchema]) -> Iterator[InventoryRow]:
-    for urn, known in estate.items():
+def rows(inventory: dict[str, FingerprintedSchema]) -> Iterator[InventoryRow]:
+    for urn, known in inventory.items():
         yield InventoryRow(urn, known.fingerprint, to_json(known.schema), known.format)
 
 
@@ -87,12 +89,12 @@ def test_spark_finds_what_is_found_in_memory(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
     monkeypatch.setattr(schema_comparison, "_MAX_BROADCAST_URNS", few)
-    before, after = estates(400)
+    before, after = inventories(400)
     expected = find_differences(before, after)
     assert len(expected.changed) > 50
     assert len(expected.removed) > 5
-    for name, estate in (("before", before), ("after", after)):
-        write_inventory(rows(estate), tmp_path / name)
+    for name, inventory in (("before", before), ("after", after)):
+        write_inventory(rows(inventory), tmp_path / name)
     sums, found = compared(spark, tmp_path)
 
     wanted = [
@@ -117,8 +119,8 @@ def test_spark_finds_what_is_found_in_memory(
         verdicts=Counter(row["consumer"] for row in wanted),
     )
     datasets = spark.read.parquet(str(tmp_path / "found/datasets")).toArrow().to_pylist()
-    told = {row["urn"]: row["change"] for row in datasets}
-    assert told == {
+    change_by_urn = {row["urn"]: row["change"] for row in datasets}
+    assert change_by_urn == {
         **dict.fromkeys(expected.changed, "changed"),
         **dict.fromkeys(expected.added, "added"),
         **dict.fromkeys(expected.removed, "removed"),
@@ -126,12 +128,14 @@ def test_spark_finds_what_is_found_in_memory(
 
 
 def test_only_what_differs_is_decoded(spark: SparkSession, tmp_path: Path) -> None:
-    before, after = estates(60)
+    before, after = inventories(60)
     changed = find_differences(before, after).changed
     same = {urn for urn in before if urn in after and urn not in changed}
     assert same
-    for name, estate in (("before", before), ("after", after)):
-        broken = (row._replace(body=b"no JSON") if row.urn in same else row for row in rows(estate))
+    for name, inventory in (("before", before), ("after", after)):
+        broken = (
+            row._replace(body=b"no JSON") if row.urn in same else row for row in rows(inventory)
+        )
         write_inventory(broken, tmp_path / name)
     assert {row["urn"] for row in compared(spark, tmp_path)[1]} == set(changed)
 

@@ -22,7 +22,7 @@ def test_a_change_gets_its_rule_both_verdicts_flags_and_notes(pair: Pair) -> Non
     findings = judge(compare(pair.before, pair.after), format=pair.format)
     got = {Expected.of(finding): finding.notes for finding in findings}
     assert sorted(got) == sorted(pair.expected)
-    assert {told: got[told] for told in pair.notes} == pair.notes
+    assert {noted: got[noted] for noted in pair.notes} == pair.notes
 
 
 def test_every_rule_is_hit_by_a_pair() -> None:
@@ -33,8 +33,8 @@ def test_every_rule_is_hit_by_a_pair() -> None:
 def test_no_pair_stands_twice() -> None:
     names = [pair.name for pair in PAIRS]
     assert len(set(names)) == len(names)
-    told = [(pair.format, str(pair.before), str(pair.after)) for pair in PAIRS]
-    assert len(set(told)) >= 150
+    cases = [(pair.format, str(pair.before), str(pair.after)) for pair in PAIRS]
+    assert len(set(cases)) >= 150
 
 
 @pytest.mark.parametrize("rule", sorted(RULES.keys() - {"unknown-type"}))

@@ -71,7 +71,7 @@ def test_different_datasets_have_different_files_on_every_disk(urns: list[Urn]) 
 
 
 @given(URNS, st.sampled_from(["id INT64", "`odd ``name` STRING COMMENT 'it''s\n# two lines'"]))
-def test_a_file_tells_what_it_was_written_for(urn: Urn, text: str) -> None:
+def test_a_file_names_its_dataset_version_and_format(urn: Urn, text: str) -> None:
     whole = described(str(urn), text)
     data = schema_file_text(whole).encode("utf-8", "surrogatepass")
     assert read_schema("x.schema", data, default_name="x") == whole

@@ -60,10 +60,10 @@ def test_a_summary_counts_consumer_verdicts_over_datasets() -> None:
 
 
 def test_every_change_has_a_fingerprint_of_its_own() -> None:
-    told = rows(BEFORE, AFTER)
-    assert len({row.fingerprint for row in told.values()}) == len(told)
+    change_table = rows(BEFORE, AFTER)
+    assert len({row.fingerprint for row in change_table.values()}) == len(change_table)
     elsewhere = rows(BEFORE, AFTER, urn="lumos://s3/lake/others")
-    assert {row.fingerprint for row in told.values()}.isdisjoint(
+    assert {row.fingerprint for row in change_table.values()}.isdisjoint(
         row.fingerprint for row in elsewhere.values()
     )
 

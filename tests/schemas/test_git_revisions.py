@@ -170,7 +170,7 @@ def test_a_revision_that_does_not_exist_is_named(checkout: Checkout, revision: s
     assert not (checkout.folder / "x").exists()
 
 
-def test_a_shallow_clone_is_told_how_to_be_deeper(
+def test_a_shallow_clone_is_an_error_with_the_command_to_deepen_it(
     checkout: Checkout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checkout.commit(orders="id INT32")

@@ -18,7 +18,7 @@ NEW = FingerprintedSchema.of(parse_schema("id INT64"), "delta")
 UNREADABLE = FingerprintedSchema("other", b"no JSON", None)
 
 
-def test_datasets_are_told_apart_by_what_became_of_them() -> None:
+def test_datasets_are_counted_as_added_changed_or_removed() -> None:
     before = {"same": OLD, "changed": OLD, "removed": OLD}
     after = {"added": NEW, "changed": NEW, "same": OLD}
     assert find_differences(before, after) == SchemaDifferences(

@@ -211,14 +211,14 @@ def ordinary(tmp_path: Path, **properties: object) -> Path:
     return put(tmp_path / "proposed.json", json.dumps(schema))
 
 
-def told(report: PredictReport) -> list[tuple[str, str]]:
+def change_texts(report: PredictReport) -> list[tuple[str, str]]:
     return [(row.path, row.rule) for each in report.datasets for row in each.changes]
 
 
 def test_an_ordinary_json_schema_of_the_same_data_changes_nothing(
     odd: Schemas, tmp_path: Path
 ) -> None:
-    assert told(odd.predict("orders", ordinary(tmp_path))) == []
+    assert change_texts(odd.predict("orders", ordinary(tmp_path))) == []
 
 
 @pytest.mark.parametrize(
@@ -249,7 +249,7 @@ def test_an_ordinary_json_schema_of_the_same_data_changes_nothing(
 def test_what_a_json_schema_does_say_is_a_change(
     odd: Schemas, tmp_path: Path, name: str, schema: object, change: tuple[str, str]
 ) -> None:
-    assert told(odd.predict("orders", ordinary(tmp_path, **{name: schema}))) == [change]
+    assert change_texts(odd.predict("orders", ordinary(tmp_path, **{name: schema}))) == [change]
 
 
 @pytest.mark.parametrize(
@@ -278,7 +278,7 @@ def test_a_dialect_is_not_asked_for_more_than_it_can_say(
         f"    columns:\n      - name: a\n        data_type: {type}\n",
     }
     file = put(tmp_path / f"p.{'yml' if form == 'dbt' else 'sql'}", texts[form])
-    assert told(Schemas(lambda: store).predict("orders", file, dialect=dialect)) == []
+    assert change_texts(Schemas(lambda: store).predict("orders", file, dialect=dialect)) == []
 
 
 @pytest.mark.parametrize(

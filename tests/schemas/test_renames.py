@@ -83,8 +83,8 @@ def test_a_field_id_says_more_than_a_place(
     before: list[tuple[str, int | None]], after: list[tuple[str, int | None]], expected: str
 ) -> None:
     found = suggest_renames(compare(with_ids(*before), with_ids(*after)))
-    told = sorted(f"{rename.before}>{rename.after} {rename.evidence}" for rename in found)
-    assert " ".join(told) == expected
+    texts = sorted(f"{rename.before}>{rename.after} {rename.evidence}" for rename in found)
+    assert " ".join(texts) == expected
 
 
 def test_a_member_is_recognised_by_the_field_id_noted_of_it() -> None:

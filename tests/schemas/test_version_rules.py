@@ -107,7 +107,7 @@ def test_cloud_versions_between_two_schema_versions_belong_to_the_earlier_one() 
     }
 
 
-def test_across_another_prefix_only_steps_on_record_are_told() -> None:
+def test_across_another_prefix_only_steps_on_record_are_reported() -> None:
     landmarks = [step("S-1", "1.0.0"), step("V-5", "2.0.0")]
     recorded = [step("S-2", "1.0.0"), step("V-4", "1.0.0")]
     assert versions_by_cloud_version(landmarks, recorded) == {

@@ -99,7 +99,7 @@ def test_gone_and_back_are_steps_of_the_cloud_version_alone(seen: RecordedLake) 
     }  # fmt: skip
 
 
-def test_schema_history_tells_of_absences_and_names_too(seen: RecordedLake) -> None:
+def test_schema_history_reports_absences_and_names_too(seen: RecordedLake) -> None:
     seen.see("orders", "id INT64")
     seen.lose("orders")
     seen.see("orders", "id INT64")

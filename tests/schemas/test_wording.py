@@ -70,7 +70,7 @@ def test_one_change_in_words(
     assert [clause_of(finding) for finding in findings] == [clause]
 
 
-def test_a_field_that_was_perhaps_renamed_is_told_with_its_new_name() -> None:
+def test_a_field_that_was_perhaps_renamed_is_reported_with_its_new_name() -> None:
     findings = judge(compare(parse_schema("a INT64\nb INT32"), parse_schema("a INT64\nc INT32")))
     assert [clause_of(finding) for finding in findings] == [
         "b was removed, perhaps renamed to c (same position)",
@@ -181,7 +181,7 @@ def test_a_blast_radius_in_words(found: BlastRadius, words: str) -> None:
     assert blast_radius_of(found) == words
 
 
-def test_a_dataset_of_a_message_is_told_with_its_urn_and_line() -> None:
+def test_a_dataset_of_a_message_is_reported_with_its_urn_and_line() -> None:
     (found,) = radius("marts/sales").datasets
     assert affected_sentence_of(found) == "lumos://x/marts/sales breaks (web), models/sales.sql:7"
 

@@ -15,12 +15,12 @@ from lumos.store.entries import StoredItem
 AT = datetime(2024, 3, 1, tzinfo=UTC)
 
 
-def fill(lumos: Lumos, estate: dict[str, Any]) -> Store:
+def fill(lumos: Lumos, contents: dict[str, Any]) -> Store:
     """Writes the arguments of a snapshot into a store, as if it had always held them."""
     store = Store.open(lumos.database, create=True)
     with store.transaction() as transaction:
         for kind in KINDS:
-            for value in estate.get(kind.plural, ()):
+            for value in contents.get(kind.plural, ()):
                 if kind is DATASETS:
                     _put(transaction, [value])
                 else:

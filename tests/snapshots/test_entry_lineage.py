@@ -52,11 +52,11 @@ def put(store: Store, entry: CatalogEntry) -> None:
 
 def report(store: Store, *edges: tuple[str, str], reporter: str = "sql:m", **facts: Any) -> None:
     with store.transaction() as transaction:
-        told = [
+        given = [
             Edge(upstream=up, downstream=down, origin=reporter, at=AT, **facts)
             for up, down in edges
         ]
-        transaction.lineage.report(reporter, told, at=AT)
+        transaction.lineage.report(reporter, given, at=AT)
 
 
 def got(store: Store, urn: str) -> CatalogEntry:
@@ -65,19 +65,19 @@ def got(store: Store, urn: str) -> CatalogEntry:
     return entry_of(stored)
 
 
-def kept_as_told(store: Store, urn: str) -> Lineage | None:
+def stored_aspect(store: Store, urn: str) -> Lineage | None:
     with store.transaction() as transaction:
-        told: Lineage | None = transaction.aspect(urn, "lineage")
-        return told
+        given: Lineage | None = transaction.aspect(urn, "lineage")
+        return given
 
 
-def test_what_reporters_say_is_given_out_beside_what_was_told(store: Store) -> None:
+def test_exports_merge_reported_edges_with_the_lineage_aspect(store: Store) -> None:
     put(store, entry(B, lineage=made_from(C)))
     report(store, (A, B), columns=MAPPED, uses=USED)
     reported = UpstreamEdge(urn=A, columns=MAPPED, uses=USED)
     assert got(store, B).lineage == made_from(C, reported)
     assert got(store, A).lineage is None
-    assert kept_as_told(store, B) == made_from(C)
+    assert stored_aspect(store, B) == made_from(C)
 
 
 def test_what_is_said_of_one_edge_by_both_is_one_edge(store: Store) -> None:
@@ -90,7 +90,7 @@ def test_what_is_said_of_one_edge_by_both_is_one_edge(store: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    "told",
+    "given",
     [
         pytest.param(None, id="nothing"),
         pytest.param(made_from(), id="empty"),
@@ -100,10 +100,10 @@ def test_what_is_said_of_one_edge_by_both_is_one_edge(store: Store) -> None:
         pytest.param(made_from(A, downstream=(C,)), id="downstream"),
     ],
 )
-def test_what_is_given_out_comes_back_without_becoming_told(
-    store: Store, told: Lineage | None
+def test_an_exported_edge_does_not_become_part_of_the_aspect(
+    store: Store, given: Lineage | None
 ) -> None:
-    put(store, entry(B, lineage=told))
+    put(store, entry(B, lineage=given))
     report(store, (A, B), columns=MAPPED)
     first = got(store, B)
     put(store, first)
@@ -131,7 +131,7 @@ def test_an_entry_keeps_its_own_order_until_reporters_say_something_else(store: 
     wanted = made_from(UpstreamEdge(urn=A, columns=MAPPED), C)
     put(store, entry(B, lineage=wanted))
     assert got(store, B).lineage == wanted
-    assert kept_as_told(store, B) == made_from(C)
+    assert stored_aspect(store, B) == made_from(C)
     report(store, (A, B), uses=USED)
     assert got(store, B).lineage == made_from(C, UpstreamEdge(urn=A, uses=USED))
 
@@ -155,7 +155,7 @@ def test_what_a_dangling_snapshot_says_comes_out_again(store: Store) -> None:
     assert got(store, B).lineage == made_from(D)
 
 
-def test_show_tells_of_both_sides_whoever_says_so(store: Store) -> None:
+def test_show_lists_both_directions_of_all_reporters(store: Store) -> None:
     put(store, entry(B, lineage=made_from(C)))
     report(store, (A, B), (B, D), columns=MAPPED)
     shown = store.get(B).lineage
@@ -171,7 +171,7 @@ def test_told_lineage_goes_with_its_dataset(store: Store) -> None:
     assert list(store.lineage.all()) == []
 
 
-def test_an_entry_told_again_keeps_when_its_edges_were_first_seen(store: Store) -> None:
+def test_an_entry_imported_again_keeps_when_its_edges_were_first_seen(store: Store) -> None:
     put(store, entry(B, lineage=made_from(C)))
     with store.transaction() as transaction:
         later = AT + timedelta(days=1)
@@ -181,18 +181,18 @@ def test_an_entry_told_again_keeps_when_its_edges_were_first_seen(store: Store) 
 
 
 def test_jobs_leave_without_what_only_reporters_speak_of(store: Store) -> None:
-    told = Job(urn="lumos://airflow/told", name="told", platform="airflow", inputs=(D,))
+    given = Job(urn="lumos://airflow/told", name="told", platform="airflow", inputs=(D,))
     reported = Job(
-        urn="lumos://dbt/m", name="m", platform="dbt", inputs=(A, D), outputs=(told.urn,)
+        urn="lumos://dbt/m", name="m", platform="dbt", inputs=(A, D), outputs=(given.urn,)
     )
     with store.transaction() as transaction:
-        transaction.entries.put_item(StoredItem("jobs", told.urn, to_json(told)), at=AT)
+        transaction.entries.put_item(StoredItem("jobs", given.urn, to_json(given)), at=AT)
         transaction.lineage.report("dbt:shop", [], [reported], at=AT)
     assert list(LocalCatalog(store).items(JOBS)) == [
-        told,
+        given,
         msgspec.structs.replace(reported, inputs=(A,)),
     ]
-    assert list(store.lineage.jobs()) == [told, reported]
+    assert list(store.lineage.jobs()) == [given, reported]
 
 
 def test_links_of_assumed_tables_are_counted_as_left_out(store: Store, tmp_path: Path) -> None:

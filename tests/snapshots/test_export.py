@@ -37,12 +37,12 @@ def opened(path: Path | str) -> OpenSnapshot:
 
 
 def test_a_snapshot_of_the_store_holds_what_was_put_into_it(lumos: Lumos, workplace: Path) -> None:
-    estate: dict[str, Any] = everything()
-    fill(lumos, estate)
+    contents: dict[str, Any] = everything()
+    fill(lumos, contents)
     report = lumos.snapshot.export("all.jsonl")
     snapshot = opened(workplace / "all.jsonl")
-    assert list(snapshot.datasets()) == sorted(estate["datasets"], key=lambda entry: entry.urn)
-    assert list(snapshot.jobs()) == estate["jobs"]
+    assert list(snapshot.datasets()) == sorted(contents["datasets"], key=lambda entry: entry.urn)
+    assert list(snapshot.jobs()) == contents["jobs"]
     assert [term.name for term in snapshot.terms()] == ["Client", "Customer", "Sales"]
     assert (report.counts.datasets, report.counts.users, report.scope) == (2, 2, "all")
     assert lumos.snapshot.validate("all.jsonl").problems == ()
@@ -159,7 +159,7 @@ def test_a_snapshot_since_another_one_holds_what_is_new_changed_or_gone(
     assert lumos.snapshot.validate("tuesday.jsonl").valid
 
 
-def test_what_is_no_longer_there_at_all_is_told_to_be_gone(lumos: Lumos, workplace: Path) -> None:
+def test_deleted_datasets_are_exported_as_deleted(lumos: Lumos, workplace: Path) -> None:
     fill(lumos, everything())
     lumos.snapshot.export("monday.jsonl")
     emptied = Lumos(overrides={"storage.path": str(workplace / "other.db")})

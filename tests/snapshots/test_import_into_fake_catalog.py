@@ -137,7 +137,7 @@ def lumos(workplace: Path) -> Lumos:
     return Lumos(overrides={"storage.path": str(workplace / "lumos.db")})
 
 
-def estate(count: int, *, tag: str = "one") -> list[CatalogEntry]:
+def make_entries(count: int, *, tag: str = "one") -> list[CatalogEntry]:
     return [
         msgspec.structs.replace(entry, governance=Governance(tags=(tag,))) for entry in many(count)
     ]
@@ -155,7 +155,7 @@ def load(lumos: Lumos, file: str, **options: Any) -> Any:
 def test_many_entries_are_read_and_written_by_few_calls_of_a_fake(
     lumos: Lumos, fake: type[Fake]
 ) -> None:
-    entries = estate(100)
+    entries = make_entries(100)
     terms = [GlossaryTerm(name=name) for name in "abc"]
     report = load(lumos, snapshot(*entries, glossary=terms, users=[User(name="ann")]))
     assert report.sums.tally("datasets").created == 100
@@ -174,7 +174,7 @@ def test_many_entries_are_read_and_written_by_few_calls_of_a_fake(
 
 def test_what_a_fake_refuses_is_named_and_the_others_go_on(lumos: Lumos, fake: type[Fake]) -> None:
     entries = [
-        *estate(50),
+        *make_entries(50),
         CatalogEntry(urn="lumos://s3/u", name="unspeakable", platform="s3"),
         CatalogEntry(urn="lumos://s3/z", name="z", platform="s3"),
     ]
@@ -201,7 +201,9 @@ def test_what_a_fake_refuses_is_named_and_the_others_go_on(lumos: Lumos, fake: t
 
 
 def test_a_trial_names_what_a_fake_could_not_take(lumos: Lumos, fake: type[Fake]) -> None:
-    file = snapshot(CatalogEntry(urn="lumos://s3/u", name="unspeakable", platform="s3"), *estate(2))
+    file = snapshot(
+        CatalogEntry(urn="lumos://s3/u", name="unspeakable", platform="s3"), *make_entries(2)
+    )
     report = lumos.snapshot.try_load(file, platform="fake", allow_dangling=True)
     assert [each.key for each in report.refused] == ["lumos://s3/u"]
     assert report.sums.tally("datasets").created == 2
@@ -214,12 +216,12 @@ def test_the_command_ends_with_an_error_where_a_fake_refused_something(fake: typ
     file = snapshot(CatalogEntry(urn="lumos://s3/z", name="z", platform="s3"),
                     CatalogEntry(urn="lumos://s3/y", name="y", platform="s3"))  # fmt: skip
     words = ["import", "--input", file, "--platform", "fake"]
-    told = CliRunner().invoke(app, words)
-    assert told.exit_code == 1
-    assert "problem  dataset z was refused: no such thing" in told.output
-    assert "[ok]" not in told.output
-    told = CliRunner().invoke(app, [*words, "--json"])
-    assert (told.exit_code, json.loads(told.stdout)["sums"]["refused"]) == (1, 1)
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 1
+    assert "problem  dataset z was refused: no such thing" in result.output
+    assert "[ok]" not in result.output
+    result = CliRunner().invoke(app, [*words, "--json"])
+    assert (result.exit_code, json.loads(result.stdout)["sums"]["refused"]) == (1, 1)
     fake.bad.clear()
     assert CliRunner().invoke(app, words).exit_code == 0
 
@@ -229,7 +231,7 @@ def test_the_command_ends_with_an_error_where_a_fake_refused_something(fake: typ
 def test_an_import_into_a_fake_that_fails_goes_on_or_is_taken_back(
     lumos: Lumos, fake: type[Fake], broken_after: int, finish: str
 ) -> None:
-    file = snapshot(*estate(100), glossary=[GlossaryTerm(name="a")])
+    file = snapshot(*make_entries(100), glossary=[GlossaryTerm(name="a")])
     fake.breaks_after = broken_after
     with pytest.raises(ImportStopped, match=r"was tried 8 times .*--resume.*--rollback"):
         load(lumos, file)
@@ -265,7 +267,7 @@ def test_a_fake_whose_answers_are_lost_is_known_by_what_was_planned(
         yield from results[:3]
         raise CatalogBusy("fake", "it", attempts=8, seconds=9, last="reset")
 
-    file = snapshot(*estate(20))
+    file = snapshot(*make_entries(20))
     with monkeypatch.context() as patched:
         patched.setattr(fake, "put_many", lost)
         with pytest.raises(ImportStopped):
@@ -282,7 +284,7 @@ def test_a_fake_whose_answers_are_lost_is_known_by_what_was_planned(
 def test_refusals_of_a_fake_are_not_forgotten_when_an_import_is_broken_off(
     lumos: Lumos, fake: type[Fake]
 ) -> None:
-    entries = estate(100)
+    entries = make_entries(100)
     fake.bad.add(entries[0].name)
     fake.breaks_after = 70
     with pytest.raises(ImportStopped):
@@ -300,10 +302,10 @@ def edit(fake: type[Fake], urn: str, change: Callable[[CatalogEntry], CatalogEnt
 def test_taking_an_import_into_a_fake_back_keeps_edits_and_restores_the_rest(
     lumos: Lumos, fake: type[Fake]
 ) -> None:
-    first = estate(30)
+    first = make_entries(30)
     load(lumos, snapshot(*first))
     before = dict(fake.entries)
-    load(lumos, snapshot(*estate(45, tag="two"), file="second.jsonl"))
+    load(lumos, snapshot(*make_entries(45, tag="two"), file="second.jsonl"))
     words = Documentation(description="of a person")
     edited = first[4].urn
     edit(fake, edited, lambda entry: msgspec.structs.replace(entry, documentation=words))
@@ -315,13 +317,13 @@ def test_taking_an_import_into_a_fake_back_keeps_edits_and_restores_the_rest(
     assert sum(call.startswith("put") for call in fake.calls) == 3
 
 
-def test_what_a_fake_refuses_to_restore_is_told_and_tried_again(
+def test_what_a_fake_refuses_to_restore_is_reported_and_tried_again(
     lumos: Lumos, fake: type[Fake]
 ) -> None:
-    first = estate(5)
+    first = make_entries(5)
     load(lumos, snapshot(*first))
     before = dict(fake.entries)
-    load(lumos, snapshot(*estate(5, tag="two"), file="second.jsonl"))
+    load(lumos, snapshot(*make_entries(5, tag="two"), file="second.jsonl"))
     fake.bad.add(first[2].name)
     with pytest.raises(LumosError, match=f"{first[2].urn} was refused: no such thing"):
         lumos.snapshot.roll_back(platform="fake")
@@ -344,10 +346,10 @@ def test_however_often_a_fake_fails_an_import_ends_whole_or_was_never_there(
     (workplace / "lumos.db").unlink(missing_ok=True)
     lumos = Lumos(overrides={"storage.path": str(workplace / "lumos.db")})
     fake.entries, fake.writes, fake.loses = {}, 0, set()
-    first = estate(30)
+    first = make_entries(30)
     load(lumos, snapshot(*first))
     before = dict(fake.entries)
-    file = snapshot(*estate(60, tag="two"), file="second.jsonl")
+    file = snapshot(*make_entries(60, tag="two"), file="second.jsonl")
     fake.writes, fake.loses = 0, loses
     steps = [lambda: load(lumos, file, resume=True)]
     if finish == "rollback":
@@ -364,7 +366,7 @@ def test_however_often_a_fake_fails_an_import_ends_whole_or_was_never_there(
             for index in edited:
                 edit(fake, first[index].urn, lambda entry: _described(entry, words))
     expected = (
-        before if finish == "rollback" else {each.urn: each for each in estate(60, tag="two")}
+        before if finish == "rollback" else {each.urn: each for each in make_entries(60, tag="two")}
     )
     theirs = {first[index].urn: _described(expected[first[index].urn], words) for index in edited}
     assert fake.entries == expected | theirs

@@ -121,7 +121,7 @@ def test_importing_again_changes_nothing(lumos: Lumos, platform: str) -> None:
     assert (list(lumos.changes().events) if platform == "local" else []) == events
 
 
-def test_a_trial_writes_nothing_and_tells_what_would_happen(
+def test_a_trial_writes_nothing_and_shows_what_would_happen(
     lumos: Lumos, platform: str, workplace: Path
 ) -> None:
     file = snapshot(*many(3))
@@ -225,8 +225,8 @@ def test_history_comes_along_with_its_schemas(seen: RecordedLake, workplace: Pat
     seen.see("orders", "id INT64")
     seen.lumos.snapshot.export("orders.yaml")
     other = Lumos(overrides={"storage.path": str(workplace / "other.db")})
-    told: list[ChangeEvent] = []
-    other.on_change(told.append)
+    given: list[ChangeEvent] = []
+    other.on_change(given.append)
     other.snapshot.load("orders.yaml")
     before, after = (each.history("orders") for each in (seen.lumos, other))
     assert [version.schema_version for version in after.versions] == ["2.0.0", "1.1.0", "1.0.0"]
@@ -234,8 +234,8 @@ def test_history_comes_along_with_its_schemas(seen: RecordedLake, workplace: Pat
         assert (new.schema, new.changes, new.timestamp, new.cloud_version) == (
             old.schema, old.changes, old.timestamp, old.cloud_version,
         )  # fmt: skip
-    assert [(event.type, event.cause) for event in told] == [(EventType.CREATED, "import")]
-    assert told[0].cloud_version == "S-4"
+    assert [(event.type, event.cause) for event in given] == [(EventType.CREATED, "import")]
+    assert given[0].cloud_version == "S-4"
     log = [(event.type, event.schema_version, event.summary) for event in other.changes().events]
     assert log == [
         (EventType.CREATED, "2.0.0", "import of orders.yaml"),
@@ -336,12 +336,12 @@ def record(number: int, version: str, **facts: Any) -> VersionRecord:
 
 def test_versions_go_on_from_whoever_counted_further(seen: RecordedLake) -> None:
     seen.see("orders", "id INT64")
-    told = Versioning(
+    given = Versioning(
         cloud_version="S-20",
         schema_version="3.0.0",
         history=(record(4, "2.0.0", schema=NARROW), record(9, "3.0.0", schema=WIDE)),
     )
-    seen.lumos.snapshot.load(snapshot(orders(schema=WIDE, versioning=told)))
+    seen.lumos.snapshot.load(snapshot(orders(schema=WIDE, versioning=given)))
     found = one(seen.lumos, "local").versioning
     assert found is not None
     # The scan's own schema has a column less than the one that was told last.
@@ -357,11 +357,11 @@ def test_versions_go_on_from_whoever_counted_further(seen: RecordedLake) -> None
 
 
 def test_changes_that_an_import_makes_are_events_with_their_verdict(lumos: Lumos) -> None:
-    told: list[ChangeEvent] = []
-    lumos.on_change(told.append)
+    given: list[ChangeEvent] = []
+    lumos.on_change(given.append)
     lumos.snapshot.load(snapshot(orders(schema=WIDE)))
     lumos.snapshot.load(snapshot(orders(schema=NARROW), file="b.jsonl"))
-    created, changed = told
+    created, changed = given
     assert (created.type, created.summary) == (EventType.CREATED, "import of snapshot.jsonl")
     assert (changed.type, changed.breaking) == (EventType.SCHEMA_CHANGED, True)
     assert changed.summary == "1 field removed: city; import of b.jsonl"
@@ -435,7 +435,7 @@ def test_taking_an_import_back_leaves_what_a_scan_saw_since(seen: RecordedLake) 
     assert found.ownership is None
 
 
-def test_an_import_that_was_taken_back_is_told_of(lumos: Lumos) -> None:
+def test_an_import_that_was_rolled_back_is_reported(lumos: Lumos) -> None:
     lumos.snapshot.load(snapshot(orders(schema=NARROW)))
     lumos.snapshot.roll_back()
     gone, created = lumos.changes().events

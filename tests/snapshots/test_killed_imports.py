@@ -40,7 +40,7 @@ _TABLES: dict[str, tuple[str, ...]] = {
 }
 
 
-def estate(count: int, *, tag: str, wide: bool = False) -> Iterator[CatalogEntry]:
+def make_entries(count: int, *, tag: str, wide: bool = False) -> Iterator[CatalogEntry]:
     extra = (Field(name="extra", type=STRING),) if wide else ()
     for entry in many(count):
         assert entry.schema is not None
@@ -59,12 +59,12 @@ def prepared() -> Callable[[dict[str, object], str], Lumos]:
     def prepare(stored: dict[str, object], platform: str) -> Lumos:
         lumos = Lumos(overrides=stored)
         terms = [GlossaryTerm(name=name, definition="first") for name in "abc"]
-        write_snapshot("first.jsonl", FACTS, estate(14, tag="one"), glossary=terms)
+        write_snapshot("first.jsonl", FACTS, make_entries(14, tag="one"), glossary=terms)
         lumos.snapshot.load("first.jsonl", platform=platform)
         words = Documentation(description="of a person")
         by_hand = [
             msgspec.structs.replace(entry, governance=None, ownership=None, documentation=words)
-            for entry in estate(14, tag="one")
+            for entry in make_entries(14, tag="one")
         ]
         write_snapshot("by_hand.jsonl", FACTS, by_hand[::3], glossary=terms[:1])
         lumos.snapshot.load("by_hand.jsonl", platform=platform, allow_dangling=True)
@@ -72,7 +72,7 @@ def prepared() -> Callable[[dict[str, object], str], Lumos]:
         write_snapshot(
             "second.jsonl",
             FACTS,
-            estate(22, tag="two", wide=True),
+            make_entries(22, tag="two", wide=True),
             glossary=terms,
             users=[User(name="ann")],
         )

@@ -133,7 +133,7 @@ def test_more_problems_than_are_shown_are_counted(spark: SparkSession, tmp_path:
     assert {problem.code for problem in examined.problems} == {"reference"}
 
 
-def estates() -> tuple[list[CatalogEntry], list[CatalogEntry]]:
+def inventories() -> tuple[list[CatalogEntry], list[CatalogEntry]]:
     dice = random.Random(3)
     before, after = [], []
     for entry in many(300):
@@ -160,7 +160,7 @@ def estates() -> tuple[list[CatalogEntry], list[CatalogEntry]]:
 def test_spark_compares_as_one_process_does(
     spark: SparkSession, tmp_path: Path, aspects: tuple[str, ...]
 ) -> None:
-    before, after = estates()
+    before, after = inventories()
     write_snapshot(tmp_path / "a.parquet", FACTS, before)
     write_snapshot(tmp_path / "b.parquet", FACTS, after)
     expected = list(

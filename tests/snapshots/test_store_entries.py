@@ -142,9 +142,11 @@ def test_the_schemas_of_earlier_versions_are_in_the_history_with_their_changes(
     assert second.record.recorded_at == HISTORY[1].at
 
 
-def test_versions_that_come_later_go_on_from_what_was_told(store: Store) -> None:
-    told = orders(schema=NARROW, versioning=Versioning(cloud_version="S-9", schema_version="3.0.0"))
-    put(store, told)
+def test_later_versions_continue_from_the_imported_ones(store: Store) -> None:
+    given = orders(
+        schema=NARROW, versioning=Versioning(cloud_version="S-9", schema_version="3.0.0")
+    )
+    put(store, given)
     with store.transaction() as transaction:
         known = transaction.known(URN)
         assert known is not None

@@ -88,6 +88,6 @@ def test_a_scan_survives_the_loss_of_an_executor(tmp_path: Path) -> None:
         os.kill(alive[0], signal.SIGKILL)
         output, errors = scan.communicate(timeout=300)
     assert scan.returncode == 0, errors[-3000:]
-    told = json.loads(output.splitlines()[-1])
-    assert told["datasets"] == [[name, _FILES // 4] for name in _TABLES]
-    assert told["problems"] == 0
+    outcome = json.loads(output.splitlines()[-1])
+    assert outcome["datasets"] == [[name, _FILES // 4] for name in _TABLES]
+    assert outcome["problems"] == 0

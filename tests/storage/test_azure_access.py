@@ -142,11 +142,11 @@ def test_credentials_are_found_in_the_usual_places(
 def test_the_command_line_of_azure_is_asked_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = json.dumps({"accessToken": "eyJ.of.cli", "expires_on": int(time.time()) + 3600})
+    text = json.dumps({"accessToken": "eyJ.of.cli", "expires_on": int(time.time()) + 3600})
     with serving() as server:
         server.tokens.append("eyJ.of.cli")
         program = tmp_path / "az"
-        program.write_text(f"#!/bin/sh\necho '{told}'\n")
+        program.write_text(f"#!/bin/sh\necho '{text}'\n")
         program.chmod(0o755)
         monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
         monkeypatch.setenv("AZURE_TOKEN_CREDENTIALS", "AzureCliCredential")
@@ -170,7 +170,7 @@ def test_what_the_environment_lets_in_does_not_travel(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("odd", [" x", "é"])
-def test_a_signature_that_cannot_be_sent_is_not_told(odd: str) -> None:
+def test_a_signature_that_cannot_be_sent_is_not_quoted(odd: str) -> None:
     with serving() as server:
         (listing,) = storage_at(server, sas_token=f"{SAS}{odd}").walk(KeyRange(ROOT))
     assert isinstance(listing, ListingProblem)
@@ -186,7 +186,7 @@ def test_public_containers_are_read_without_credentials() -> None:
         assert not any("authorization" in request.headers for request in server.requests)
 
 
-def test_a_refused_secret_is_told_without_it(entra: AzureServer) -> None:
+def test_a_rejected_secret_is_not_quoted(entra: AzureServer) -> None:
     login = {"tenant_id": "t", "client_id": "c", "client_secret": f"{SECRET}-not"}
     (listing,) = storage_at(entra, **login).walk(KeyRange(ROOT))
     assert isinstance(listing, ListingProblem)
@@ -196,7 +196,7 @@ def test_a_refused_secret_is_told_without_it(entra: AzureServer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("facts", "told"),
+    ("facts", "text"),
     [
         ({"client_secret": "hush-hush"}, "'client_secret' also requires 'tenant_id'"),
         (
@@ -206,19 +206,19 @@ def test_a_refused_secret_is_told_without_it(entra: AzureServer) -> None:
         ({"account_key": "hush-hush!"}, "not valid base64"),
     ],
 )
-def test_credentials_that_are_none_are_told_without_their_text(
-    facts: dict[str, str], told: str
+def test_invalid_credentials_are_reported_without_their_text(
+    facts: dict[str, str], text: str
 ) -> None:
     with serving() as server, pytest.raises(NoCredentials) as refused:
         storage_at(server, **facts).files(ROOT)
-    assert told in str(refused.value)
+    assert text in str(refused.value)
     assert "hush" not in str(refused.value)
 
 
 @pytest.mark.parametrize("facts", [{"account_key": KEY}, {"sas_token": SAS}])
-def test_no_secret_stands_in_what_is_told(facts: dict[str, str]) -> None:
-    told = f"{KEY} {SAS} sig=hush-hush+signature="
-    refusal = error(403, "AuthenticationFailed", f"Signature fields: {told}")
+def test_errors_contain_no_secret(facts: dict[str, str]) -> None:
+    text = f"{KEY} {SAS} sig=hush-hush+signature="
+    refusal = error(403, "AuthenticationFailed", f"Signature fields: {text}")
     with AzureServer({"lake": {}}, answer=lambda _request: refusal) as server:
         storage = storage_at(server, **facts)
         (listing,) = storage.walk(KeyRange(ROOT))

@@ -50,7 +50,7 @@ def test_a_signature_lists_reads_writes_and_removes(
 
 
 @pytest.mark.parametrize("rights", ["r", "rl"])
-def test_rights_that_a_signature_lacks_are_told_without_it(
+def test_permissions_that_a_signature_lacks_are_reported_without_it(
     azurite_endpoint: str, place: InAzurite, rights: str
 ) -> None:
     token = sas(rights)
@@ -60,9 +60,9 @@ def test_rights_that_a_signature_lacks_are_told_without_it(
     with pytest.raises(PermissionError) as refused:
         storage.write(f"{place.root}/b.csv", b"1")
     assert any(isinstance(each, ListingProblem) for each in listings) == (rights == "r")
-    told = f"{listings} {refused.value}"
-    assert token not in told
-    assert "sig=" not in told
+    output = f"{listings} {refused.value}"
+    assert token not in output
+    assert "sig=" not in output
     assert "\n" not in str(refused.value)
 
 
@@ -74,7 +74,7 @@ def test_rights_that_a_signature_lacks_are_told_without_it(
         {"sas_token": sas("rl").replace("sig=", "sig=x")},
     ],
 )
-def test_who_is_not_let_in_is_told_so(
+def test_denied_access_is_reported(
     azurite_endpoint: str, place: InAzurite, facts: dict[str, str]
 ) -> None:
     (listing,) = storage_at(azurite_endpoint, **facts).walk(KeyRange(place.root))
@@ -83,7 +83,7 @@ def test_who_is_not_let_in_is_told_so(
     assert not any(secret in listing.reason for secret in facts.values())
 
 
-def test_a_container_that_is_not_there_is_told_so(azurite_endpoint: str) -> None:
+def test_a_missing_container_is_reported(azurite_endpoint: str) -> None:
     root = f"abfss://none@{ACCOUNT}.dfs.core.windows.net"
     (listing,) = storage_at(azurite_endpoint, account_key=KEY).walk(KeyRange(root))
     assert isinstance(listing, ListingProblem)

@@ -81,7 +81,7 @@ def test_files_in_folders_are_left_out_where_nobody_wants_them(place: StorageFol
     assert names(place, listed) == ["a-b.csv", "a.csv", "z.csv", "~.csv"]
 
 
-def test_listing_tells_size_time_and_what_is_the_same(place: StorageFolder) -> None:
+def test_a_listing_has_size_time_and_identity(place: StorageFolder) -> None:
     place.put({"a.csv": b"12345"})
     (listed,) = found(place.storage, place.root, parts=1)
     assert isinstance(listed, ListedFile)
@@ -276,7 +276,7 @@ def test_a_server_that_breaks_off_is_a_problem_and_no_crash(served: Served) -> N
         served.storage.write(f"{served.root}/a.csv", b"1")
 
 
-def test_who_may_not_read_is_told_so_and_nothing_secret(served: Served) -> None:
+def test_missing_permissions_are_reported_without_secrets(served: Served) -> None:
     served.put({"a.csv": b"data"})
     # Once, so that there is a token which the refusal could repeat.
     list(served.storage.walk(KeyRange(served.root)))
@@ -286,8 +286,8 @@ def test_who_may_not_read_is_told_so_and_nothing_secret(served: Served) -> None:
     assert listing.code == "permission_denied"
     with pytest.raises(PermissionError) as refused:
         served.storage.read(f"{served.root}/a.csv")
-    told = f"{listing} {refused.value!r} {served.access!r} {served.access}"
-    assert HUSH not in told
+    output = f"{listing} {refused.value!r} {served.access!r} {served.access}"
+    assert HUSH not in output
     assert "\n" not in str(refused.value)
 
 

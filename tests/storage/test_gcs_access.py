@@ -103,7 +103,7 @@ def test_a_file_of_keys_travels_to_where_it_is_not(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("credentials", "told"),
+    ("credentials", "output"),
     [
         ("no json", "'credentials' contains no Google credentials"),
         ("[1]", "'credentials' contains no Google credentials"),
@@ -133,19 +133,19 @@ def test_a_file_of_keys_travels_to_where_it_is_not(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_credentials_that_are_none_are_told_without_their_text(
-    credentials: object, told: str
+def test_invalid_credentials_are_reported_without_their_text(
+    credentials: object, output: str
 ) -> None:
     text = credentials if isinstance(credentials, str) else json.dumps(credentials)
     with GcsServer(OBJECTS) as server:
         storage = storage_at(server, credentials=text)
         with pytest.raises(NoCredentials) as refused:
             storage.read("gs://lake/a.csv")
-    assert told in str(refused.value)
+    assert output in str(refused.value)
     assert "hush" not in str(refused.value)
 
 
-def test_a_refused_statement_is_told_in_the_words_of_google() -> None:
+def test_a_refused_statement_is_reported_with_googles_message() -> None:
     with GcsServer(OBJECTS) as server:
         storage = storage_at(server, credentials=server.account(client_email="other@lake"))
         with pytest.raises(
@@ -201,7 +201,7 @@ def test_a_project_pays_only_where_a_bucket_wants_it(first: str) -> None:
             assert named == {"", "analytics"} if payer else {""}
 
 
-def test_no_secret_stands_in_what_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_contain_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     with GcsServer(OBJECTS) as server:
         monkeypatch.setattr(USER_TOKENS, f"{server.url}/token")
         storage = storage_at(server, credentials=server.user())
@@ -211,9 +211,9 @@ def test_no_secret_stands_in_what_is_told(monkeypatch: pytest.MonkeyPatch) -> No
         assert isinstance(listing, ListingProblem)
         assert listing.code == "permission_denied"
         assert "authError" in listing.reason
-        told = f"{listing} {storage.access!r}"
-    assert "hush" not in told
-    assert REFRESH not in told
+        output = f"{listing} {storage.access!r}"
+    assert "hush" not in output
+    assert REFRESH not in output
 
 
 def test_a_section_becomes_an_access() -> None:
@@ -223,7 +223,7 @@ def test_a_section_becomes_an_access() -> None:
     assert GcsAccess.of(section) == GcsAccess(project="analytics", credentials="{}", anonymous=True)
 
 
-def test_storage_classes_and_generations_are_told() -> None:
+def test_storage_classes_and_generations_are_reported() -> None:
     with GcsServer({"lake": {"a.csv": b"1"}}) as server:
         storage = storage_at(server, credentials=server.account())
         (before,) = storage.walk(KeyRange("gs://lake"))
@@ -235,7 +235,7 @@ def test_storage_classes_and_generations_are_told() -> None:
     assert before.etag != after.etag
 
 
-def test_the_key_behind_which_a_page_begins_is_not_told_again() -> None:
+def test_the_key_after_which_a_page_begins_is_not_listed_again() -> None:
     with GcsServer({"lake": dict.fromkeys("abc", b"1")}) as server:
         bucket = storage_at(server, credentials=server.account()).bucket("lake")
         assert [entry.key for entry in bucket.page("", after="a", limit=1).entries] == ["b"]

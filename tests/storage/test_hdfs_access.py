@@ -113,10 +113,10 @@ def test_a_data_node_that_cannot_be_reached_is_named_with_the_next_step() -> Non
         storage = storage_at(server, token=TOKEN)
         with pytest.raises(ConnectionError) as silent:
             storage.read(f"{ROOT}/a.csv")
-    told = str(silent.value)
-    assert told.startswith("the data node 127.0.0.1:1 with /lake/a.csv does not respond")
-    assert "HttpFS" in told
-    assert "hush" not in told
+    reported = str(silent.value)
+    assert reported.startswith("the data node 127.0.0.1:1 with /lake/a.csv does not respond")
+    assert "HttpFS" in reported
+    assert "hush" not in reported
 
 
 def test_what_is_no_webhdfs_is_said_so() -> None:
@@ -142,7 +142,7 @@ def test_the_user_is_named_and_a_token_stands_alone(monkeypatch: pytest.MonkeyPa
     assert HdfsAccess(token=TOKEN).resolve().user == ""
 
 
-def test_a_closed_file_system_is_told_and_a_token_opens_it() -> None:
+def test_denied_access_is_reported_and_a_token_grants_it() -> None:
     with HdfsServer(dict(FILES), secure=True) as server:
         with pytest.raises(PermissionError, match="a login is required"):
             storage_at(server).read(f"{ROOT}/a.csv")
@@ -168,8 +168,8 @@ def test_kerberos_is_shown_once_and_executors_are_given_a_token() -> None:
         assert "hush" not in f"{carried!r}"
         there = pickle.loads(pickle.dumps(carried))
         used(HdfsStorage(there, environment={}, retries=BRIEF))
-        told = [request.headers.get("authorization", "") for request in server.requests]
-        assert sum(each != "" for each in told) == 1
+        reported = [request.headers.get("authorization", "") for request in server.requests]
+        assert sum(each != "" for each in reported) == 1
         kerberos.cancel_all()
         assert server.tokens == []
 
@@ -248,7 +248,7 @@ def test_a_table_with_many_files_is_known_by_its_log_all_the_same() -> None:
     assert plain == [f"hdfs://cluster{path}" for path in files]
 
 
-def test_a_folder_that_must_not_be_listed_is_told_and_others_are_found() -> None:
+def test_a_folder_that_must_not_be_listed_is_reported_and_others_are_found() -> None:
     def closed(request: Request) -> Response | None:
         if not request.path.endswith("/closed"):
             return None
@@ -258,8 +258,8 @@ def test_a_folder_that_must_not_be_listed_is_told_and_others_are_found() -> None
 
     with HdfsServer({**FILES, "/lake/closed/b.csv": b"1"}, answer=closed) as server:
         listings = list(storage_at(server).walk(KeyRange(ROOT)))
-    (told,) = (each for each in listings if isinstance(each, ListingProblem))
-    assert (told.path, told.code) == (f"{ROOT}/closed", "permission_denied")
+    (reported,) = (each for each in listings if isinstance(each, ListingProblem))
+    assert (reported.path, reported.code) == (f"{ROOT}/closed", "permission_denied")
     assert [each.path for each in listings if isinstance(each, ListedFile)] == [f"{ROOT}/a.csv"]
 
 
@@ -317,9 +317,9 @@ def test_hadoops_own_configuration_names_the_file_system(
         == ["hdfs://harbour/data/lake"]
     )
     urls = ("http://one:9870", "http://two:50070")
-    told = HdfsAccess(urls=urls, nameservice="harbour")
-    assert access_of("hdfs://harbour/state", [section]) == told
-    assert access_of("hdfs://harbour/state", []) == told
+    reported = HdfsAccess(urls=urls, nameservice="harbour")
+    assert access_of("hdfs://harbour/state", [section]) == reported
+    assert access_of("hdfs://harbour/state", []) == reported
     assert access_of("hdfs://elsewhere/state", []) == HdfsAccess(nameservice="elsewhere")
     site = HadoopSite.of({"HADOOP_CONF_DIR": str(tmp_path)})
     secure = HadoopSite({**site.properties, "dfs.http.policy": "HTTPS_ONLY"})
@@ -344,22 +344,22 @@ def test_several_addresses_need_a_name_for_all_of_them() -> None:
 def test_what_is_wrong_is_said_in_one_sentence_with_the_next_step() -> None:
     with HdfsServer(dict(FILES), secure=True) as server:
 
-        def told(**facts: object) -> str:
+        def reported(**facts: object) -> str:
             settings = {"paths": ("/lake",), "urls": (server.url,), "token": Secret(TOKEN), **facts}
             with pytest.raises(SourceNotUsable) as refused:
                 Source(HdfsSourceSettings(**settings)).roots()  # type: ignore[arg-type]
             return str(refused.value)
 
         where = "hdfs://127.0.0.1"
-        assert told(paths=("/none",)) == f"There is nothing at {where}/none. Check the path."
-        assert "Set 'kerberos: true' after kinit" in told(token=None)
-        assert "Get a new one" in told(token=Secret("other"))
-        assert "Set 'url' to its WebHDFS address" in told(urls=())
+        assert reported(paths=("/none",)) == f"There is nothing at {where}/none. Check the path."
+        assert "Set 'kerberos: true' after kinit" in reported(token=None)
+        assert "Get a new one" in reported(token=Secret("other"))
+        assert "Set 'url' to its WebHDFS address" in reported(urls=())
         server.answer = lambda _request: error(403, "AccessControlException", "Permission denied")
-        assert "Grant the user read and execute" in told()
+        assert "Grant the user read and execute" in reported()
         server.answer = lambda _request: Response(200, b"<html/>")
-        assert "the address of WebHDFS, not of the file system" in told()
-        assert "does not answer" in told(urls=("http://127.0.0.1:1",))
+        assert "the address of WebHDFS, not of the file system" in reported()
+        assert "does not answer" in reported(urls=("http://127.0.0.1:1",))
 
 
 # Whose token it is

@@ -50,7 +50,7 @@ def test_a_token_is_given_taken_and_ended(cluster: Cluster, place: InCluster) ->
     client.cancel_token(token)
 
 
-def test_rights_are_asked_for_and_told(cluster: Cluster, place: InCluster) -> None:
+def test_permissions_are_checked_and_reported(cluster: Cluster, place: InCluster) -> None:
     stranger = storage_at(*cluster.urls, user="stranger")
     assert stranger.read(f"{place.root}/a.csv") == b"data"
     with pytest.raises(PermissionError, match="Permission denied: user=stranger") as refused:

@@ -193,7 +193,7 @@ def test_a_profile_is_read_from_both_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "told"),
+    ("config", "text"),
     [
         ("[profile other]\nregion = x", "there is no profile 'p' in ~/.aws"),
         ("[profile p]\nregion = x", "the profile 'p' has no credentials"),
@@ -214,16 +214,16 @@ def test_a_profile_is_read_from_both_files(tmp_path: Path) -> None:
         ("[profile p\naws_secret_access_key = hush-hush", "cannot be read"),
     ],
 )
-def test_a_profile_that_does_not_help_says_why(tmp_path: Path, config: str, told: str) -> None:
-    with pytest.raises(NoCredentials, match=told) as caught:
+def test_a_profile_that_does_not_help_says_why(tmp_path: Path, config: str, text: str) -> None:
+    with pytest.raises(NoCredentials, match=text) as caught:
         found(S3Access(profile="p"), profiles(tmp_path, config))
     assert "hush-hush" not in f"{caught.value!r} {caught.value.__cause__!r}"
 
 
 def test_a_program_may_hand_out_credentials(tmp_path: Path) -> None:
     program = tmp_path / "vend it"
-    told = {"Version": 1, "AccessKeyId": "a", "SecretAccessKey": "b", "SessionToken": "c"}
-    program.write_text(f"#!/bin/sh\necho '{json.dumps(told)}'\n")
+    text = {"Version": 1, "AccessKeyId": "a", "SecretAccessKey": "b", "SessionToken": "c"}
+    program.write_text(f"#!/bin/sh\necho '{json.dumps(text)}'\n")
     program.chmod(0o755)
     files = profiles(tmp_path, f"[profile p]\ncredential_process = '{program}' --fast\n")
     assert found(S3Access(profile="p"), files) == ("a", "b", "c")
@@ -287,13 +287,13 @@ def test_a_web_identity_takes_on_its_role(tmp_path: Path) -> None:
 
 
 def test_a_container_is_asked_with_its_token() -> None:
-    told = {
+    text = {
         "AccessKeyId": "a",
         "SecretAccessKey": "b",
         "Token": "c",
         "Expiration": "2999-01-01T00:00:00Z",
     }
-    with S3Server(answer=lambda _request: Response(200, json.dumps(told).encode())) as server:
+    with S3Server(answer=lambda _request: Response(200, json.dumps(text).encode())) as server:
         environment = {
             "AWS_CONTAINER_CREDENTIALS_FULL_URI": f"{server.url}/v1/credentials",
             "AWS_CONTAINER_AUTHORIZATION_TOKEN": "pod-token",
@@ -305,7 +305,7 @@ def test_a_container_is_asked_with_its_token() -> None:
 @pytest.mark.parametrize(
     "answer", [Response(403, b"no"), Response(200, b"no"), Response(200, b'{"Code": "Failed"}')]
 )
-def test_a_container_that_refuses_is_told(answer: Response) -> None:
+def test_a_container_that_denies_credentials_is_reported(answer: Response) -> None:
     with S3Server(answer=lambda _request: answer) as server:
         environment = {"AWS_CONTAINER_CREDENTIALS_FULL_URI": f"{server.url}/v1/credentials"}
         with pytest.raises(NoCredentials, match=r"returned no credentials|from container-role"):
@@ -320,13 +320,13 @@ def test_the_machine_is_asked_for_its_role(monkeypatch: pytest.MonkeyPatch) -> N
         if request.path.endswith("/"):
             return Response(200, b"role-of-machine")
         assert request.path.endswith("/role-of-machine")
-        told = {
+        text = {
             "AccessKeyId": "a",
             "SecretAccessKey": "b",
             "Token": "c",
             "Expiration": "2999-01-01T00:00:00Z",
         }
-        return Response(200, json.dumps(told).encode())
+        return Response(200, json.dumps(text).encode())
 
     monkeypatch.delenv("AWS_EC2_METADATA_DISABLED")
     with S3Server(answer=answer) as server:
@@ -339,8 +339,8 @@ def test_credentials_are_renewed_before_they_end(
     monkeypatch: pytest.MonkeyPatch, minutes: int, is_renewed: bool
 ) -> None:
     ends = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 60 * minutes))
-    told = {"AccessKeyId": "a", "SecretAccessKey": "b", "Token": "c", "Expiration": ends}
-    with S3Server(answer=lambda _request: Response(200, json.dumps(told).encode())) as server:
+    text = {"AccessKeyId": "a", "SecretAccessKey": "b", "Token": "c", "Expiration": ends}
+    with S3Server(answer=lambda _request: Response(200, json.dumps(text).encode())) as server:
         monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"{server.url}/v1/credentials")
         credentials = S3Credentials(S3Access())
         assert credentials.current() == ("a", "b", "c")
@@ -366,9 +366,9 @@ def test_a_login_is_exchanged_for_credentials(
         "[profile p]\nsso_session = corp\nsso_account_id = 1\nsso_role_name = reader\n"
         "[sso-session corp]\nsso_region = eu-west-1\nsso_start_url = https://corp\n",
     )
-    told = {"roleCredentials": {"accessKeyId": "a", "secretAccessKey": "b", "sessionToken": "c",
+    text = {"roleCredentials": {"accessKeyId": "a", "secretAccessKey": "b", "sessionToken": "c",
                                 "expiration": 32_503_680_000_000}}  # fmt: skip
-    with S3Server(answer=lambda _request: Response(200, json.dumps(told).encode())) as server:
+    with S3Server(answer=lambda _request: Response(200, json.dumps(text).encode())) as server:
         environment = {"AWS_ENDPOINT_URL_SSO": server.url, **files}
         assert found(S3Access(profile="p"), environment) == ("a", "b", "c")
         (request,) = server.requests

@@ -77,8 +77,8 @@ def test_patience_ends_after_its_time() -> None:
 
 
 def test_waits_grow_and_vary() -> None:
-    patience = RetryPolicy(first_wait=1, max_wait=8)
-    states = [RetryState(patience) for _ in range(50)]
+    retries = RetryPolicy(first_wait=1, max_wait=8)
+    states = [RetryState(retries) for _ in range(50)]
     after_each = [[state.next_wait() or 0 for state in states] for _ in range(9)]
     waits = [after_each[tried - 1] for tried in (1, 2, 3, 9)]
     assert [round(max(some)) for some in waits] == [1, 2, 4, 8]
@@ -123,11 +123,11 @@ def test_connections_that_the_server_closes_are_made_again() -> None:
 
 def test_a_server_that_is_gone_does_not_cost_patience_for_every_file() -> None:
     now = [0.0]
-    fuse = StorageCircuitBreaker(clock=lambda: now[0])
+    breaker = StorageCircuitBreaker(clock=lambda: now[0])
     asked = []
 
     def ask(problem: Exception | None) -> None:
-        with fuse.guard():
+        with breaker.guard():
             asked.append(problem)
             if problem is not None:
                 raise problem
@@ -185,7 +185,7 @@ def test_a_certificate_of_ones_own_is_trusted_once_it_is_named(
 
 
 @pytest.mark.parametrize(
-    ("message", "told"),
+    ("message", "expected"),
     [
         ("R&D key & more", "R&D key & more (AccessDenied)"),
         ("Access&nbsp;Denied", "Access Denied (AccessDenied)"),
@@ -194,8 +194,8 @@ def test_a_certificate_of_ones_own_is_trusted_once_it_is_named(
         ("", "the request failed (AccessDenied)"),
     ],
 )
-def test_a_message_that_is_no_well_formed_xml_is_told_all_the_same(message: str, told: str) -> None:
+def test_a_message_that_is_not_valid_xml_is_still_reported(message: str, expected: str) -> None:
     body = f"<Error><Code>AccessDenied</Code><Message>{message}</Message></Error>"
     problem = error_from_response(403, body.encode())
     assert isinstance(problem, StorageDenied)
-    assert str(problem) == told
+    assert str(problem) == expected

@@ -183,7 +183,7 @@ def test_a_place_that_cannot_be_listed_is_reported(answer: Response, code: str) 
     assert (met.path, met.code) == ("s3://lake/raw", code)
 
 
-def test_a_listing_that_breaks_off_tells_so_after_what_it_found() -> None:
+def test_an_interrupted_listing_ends_with_a_problem() -> None:
     def broken(request: Request) -> Response | None:
         is_later = "continuation-token" in request.query
         return error(403, "AccessDenied", "Access Denied") if is_later else None

@@ -41,7 +41,7 @@ UUID = "3f1c8a52-0b1e-4c62-9a53-0d3f7b0f5a11"
         ("plain/part-0.parquet", None),
     ],
 )
-def test_a_file_of_a_log_tells_of_the_outermost_table(
+def test_a_log_file_belongs_to_the_outermost_table(
     path: str, met: RelativeTableRoot | None
 ) -> None:
     assert table_root_in(path) == met

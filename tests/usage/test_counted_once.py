@@ -24,8 +24,8 @@ def take_in(lumos: Lumos, folder: Path, name: str, *lines: str) -> dict[str, int
     """Takes a log in; gives what of it was left out."""
     file = folder / f"{name}.csv"
     file.write_text("".join(f"{line}\n" for line in lines))
-    (told,) = lumos.usage.ingest(file).logs
-    return told.left_out
+    (log,) = lumos.usage.ingest(file).logs
+    return log.left_out
 
 
 def reads_of(lumos: Lumos, dataset: str) -> int:
@@ -39,14 +39,14 @@ def edges_to(lumos: Lumos, dataset: str) -> dict[str, set[tuple[str, str]]]:
     }
 
 
-def tell(lumos: Lumos, dataset: str, usage: Usage) -> None:
+def save_usage(lumos: Lumos, dataset: str, usage: Usage) -> None:
     """What a snapshot says of a dataset."""
     with lumos._store.open().transaction() as transaction:
         transaction.save_aspect(dataset, "usage", usage, writer="import", at=NOW)
 
 
 @pytest.mark.parametrize("id", ["1", UUID])
-def test_a_query_that_is_told_by_its_datasets_reads_each_of_them(
+def test_a_query_that_is_reported_by_its_datasets_reads_each_of_them(
     lumos: Lumos, tmp_path: Path, id: str
 ) -> None:
     rows = [f"{id},{each},ann,{YESTERDAY.isoformat()}" for each in (ORDERS, CUSTOMERS)]
@@ -65,7 +65,7 @@ def test_servers_that_number_their_statements_do_not_meet(lumos: Lumos, tmp_path
     assert reads_of(lumos, ORDERS) == 2
 
 
-def test_an_id_that_is_given_once_tells_a_statement_whatever_else_is_said_of_it(
+def test_an_id_identifies_a_statement_whatever_its_other_fields(
     lumos: Lumos, tmp_path: Path
 ) -> None:
     text = "SELECT id FROM shop.sales.orders"
@@ -146,10 +146,10 @@ def test_what_reads_a_part_of_a_column_reads_the_column(lumos: Lumos, tmp_path: 
     assert [each.columns for each in report.columns or ()] == [("id", "pa")]
 
 
-def test_what_a_snapshot_tells_of_reads_is_believed(lumos: Lumos, tmp_path: Path) -> None:
+def test_imported_reads_count(lumos: Lumos, tmp_path: Path) -> None:
     rows = [row(1, "SELECT id FROM orders", days_ago=60)]
     lumos.usage.ingest(write_log(tmp_path / "a.csv", rows))
-    tell(
+    save_usage(
         lumos,
         CUSTOMERS,
         Usage(
@@ -159,7 +159,7 @@ def test_what_a_snapshot_tells_of_reads_is_believed(lumos: Lumos, tmp_path: Path
             columns={"name": ColumnReads(reads=7, last_read=YESTERDAY.date())},
         ),
     )
-    tell(lumos, REFUNDS, Usage(readers=(Reader(name="bi", reads=7),)))
+    save_usage(lumos, REFUNDS, Usage(readers=(Reader(name="bi", reads=7),)))
     report = lumos.usage.unread(since="30d", columns=True)
     assert [each.name for each in report.datasets] == ["orders"]
     assert [(each.datasets, each.reason) for each in report.not_judged] == [
@@ -176,8 +176,10 @@ def test_what_a_snapshot_tells_of_reads_is_believed(lumos: Lumos, tmp_path: Path
     assert not lumos.usage.show(ORDERS).is_imported
 
 
-def test_reads_that_a_snapshot_tells_of_say_nothing_of_others(lumos: Lumos) -> None:
-    tell(lumos, CUSTOMERS, Usage(last_accessed=NOW - timedelta(days=50), since=date(2024, 1, 1)))
+def test_imported_reads_do_not_cover_other_datasets(lumos: Lumos) -> None:
+    save_usage(
+        lumos, CUSTOMERS, Usage(last_accessed=NOW - timedelta(days=50), since=date(2024, 1, 1))
+    )
     assert lumos.usage.unread(since="30d").datasets == ()
     (place,) = lumos.usage.unread(since="30d").not_judged
     assert (place.datasets, place.reason) == (3, "no log covers it")
@@ -215,7 +217,7 @@ def test_edges_of_a_table_that_became_a_dataset_lead_there(lumos: Lumos, tmp_pat
     assert lumos._store.open().lineage.count() == 1
 
 
-def test_sums_of_a_server_tell_all_that_is_written_there(lumos: Lumos, tmp_path: Path) -> None:
+def test_totals_of_a_server_cover_everything_written_there(lumos: Lumos, tmp_path: Path) -> None:
     for number, statement in enumerate((WRITE, WRITE_OTHER)):
         values = {"userid": 10, "queryid": number, "query": statement, "calls": 3, "rows": 3}
         lumos.usage.ingest(write_log(tmp_path / f"{number}.csv", [values]))
@@ -272,7 +274,7 @@ def test_nobody_reads_in_the_future(lumos: Lumos, tmp_path: Path) -> None:
         row(1, "SELECT id FROM orders", days_ago=-0.9),
         row(2, "SELECT id FROM orders", START_TIME="2099-01-01 00:00:00"),
     ]
-    (told,) = lumos.usage.ingest(write_log(tmp_path / "a.csv", rows)).logs
-    assert (told.counted, told.left_out) == (1, {"future": 1})
+    (log,) = lumos.usage.ingest(write_log(tmp_path / "a.csv", rows)).logs
+    assert (log.counted, log.left_out) == (1, {"future": 1})
     shown = lumos.usage.show(ORDERS)
     assert shown.last_accessed == NOW + timedelta(days=0.9)

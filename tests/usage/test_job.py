@@ -70,7 +70,7 @@ def everything(lumos: Lumos) -> tuple[list[Reads], list[Any]]:
 @pytest.mark.slow
 def test_spark_counts_as_one_process_does(spark: SparkSession, tmp_path: Path) -> None:  # noqa: ARG001
     given = logs(tmp_path)
-    told = []
+    reported = []
     for name, size in (("here", 2**60), ("there", 0)):
         (tmp_path / name).mkdir()
         lumos = shop(tmp_path / name)
@@ -80,11 +80,11 @@ def test_spark_counts_as_one_process_does(spark: SparkSession, tmp_path: Path) -
         assert third.logs[0].counted == 0
         assert first.logs[0].counted > 0
         assert second.logs[0].counted > 0
-        told.append((everything(lumos), first, second, third))
-    assert told[0][0][0], "something was read"
-    assert told[0][0][1], "something was written"
-    assert [each.reads for each in told[0][0][0] if each.sum_key] == [9]
-    for here, there in zip(*told, strict=True):
+        reported.append((everything(lumos), first, second, third))
+    assert reported[0][0][0], "something was read"
+    assert reported[0][0][1], "something was written"
+    assert [each.reads for each in reported[0][0][0] if each.sum_key] == [9]
+    for here, there in zip(*reported, strict=True):
         assert here == there
 
 

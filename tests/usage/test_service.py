@@ -30,7 +30,7 @@ def columns_of(lumos: Lumos, dataset: str) -> dict[str, int]:
     return {name: each.reads for name, each in lumos.usage.show(dataset).columns.items()}
 
 
-def test_statements_tell_who_read_which_columns(lumos: Lumos, tmp_path: Path) -> None:
+def test_statements_show_who_read_which_columns(lumos: Lumos, tmp_path: Path) -> None:
     log = write_log(
         tmp_path / "history.csv",
         [
@@ -44,8 +44,8 @@ def test_statements_tell_who_read_which_columns(lumos: Lumos, tmp_path: Path) ->
         ],
     )
     report = lumos.usage.ingest(log)
-    (told,) = report.logs
-    assert (told.statements, told.counted, told.queries) == (7, 7, 6)
+    (log_report,) = report.logs
+    assert (log_report.statements, log_report.counted, log_report.queries) == (7, 7, 6)
     assert [each.name for each in report.unknown] == ["shop.elsewhere.hidden"]
     assert report.datasets == 3
     assert reads_of(lumos, ORDERS) == {"ANN": 2, "BOB": 1}
@@ -89,8 +89,13 @@ def test_logs_taken_in_together_count_once_too(lumos: Lumos, tmp_path: Path) -> 
     rows = [row(number, JOIN.format(number)) for number in range(4)]
     write_log(tmp_path / "logs/a.csv", rows[:3])
     write_log(tmp_path / "logs/b.csv", rows[1:])
-    (told,) = lumos.usage.ingest(tmp_path / "logs", name="warehouse").logs
-    assert (told.log, told.files, told.statements, told.counted) == ("log:warehouse", 2, 6, 4)
+    (log_report,) = lumos.usage.ingest(tmp_path / "logs", name="warehouse").logs
+    assert (log_report.log, log_report.files, log_report.statements, log_report.counted) == (
+        "log:warehouse",
+        2,
+        6,
+        4,
+    )
 
 
 def test_sums_since_some_day_replace_each_other(lumos: Lumos, tmp_path: Path) -> None:
@@ -114,8 +119,8 @@ def test_what_statements_write_becomes_lineage(lumos: Lumos, tmp_path: Path) -> 
         tmp_path / "etl.csv",
         [row(1, write.format(1), days_ago=3), row(2, write.format(2)), row(3, "SELECT 1")],
     )
-    (told,) = lumos.usage.ingest(log).logs
-    assert (told.edges, told.edges_changed) == (1, 1)
+    (log_report,) = lumos.usage.ingest(log).logs
+    assert (log_report.edges, log_report.edges_changed) == (1, 1)
     store = lumos._store.open()
     (edge,) = store.lineage.edges_of(REFUNDS, "upstream")
     assert (edge.upstream, edge.origin) == (ORDERS, "log:etl")
@@ -241,7 +246,7 @@ def test_old_reads_are_let_go(tmp_path: Path) -> None:
     assert reads_of(lumos, ORDERS) == {"ANN": 1}
 
 
-def test_reads_that_others_tell_of_count_once(lumos: Lumos) -> None:
+def test_reads_that_others_report_count_once(lumos: Lumos) -> None:
     read = DatasetRead(dataset=UrnReference(urn=ORDERS), reader="spark:daily", at=NOW, rows=10)
     assert lumos.usage.record("openlineage:spark/daily", [(ORDERS, read), (ORDERS, read)]) == (1, 0)
     assert lumos.usage.record("openlineage:spark/daily", [(ORDERS, read)]) == (0, 0)
@@ -249,7 +254,7 @@ def test_reads_that_others_tell_of_count_once(lumos: Lumos) -> None:
     assert columns_of(lumos, ORDERS) == {"*": 1}
 
 
-def test_what_was_not_understood_is_told_without_literals(lumos: Lumos, tmp_path: Path) -> None:
+def test_what_was_not_understood_is_reported_without_literals(lumos: Lumos, tmp_path: Path) -> None:
     rows = [row(1, "SELEC id FRM orders WHERE name = 'Ann'"), row(2, "SELECT id FROM orders")]
     report = lumos.usage.ingest(write_log(tmp_path / "a.csv", rows))
     (dark,) = report.not_understood
@@ -272,8 +277,8 @@ def test_a_warehouses_own_word_on_columns_is_believed(lumos: Lumos, tmp_path: Pa
             "DIRECT_OBJECTS_ACCESSED": accessed, "OBJECTS_MODIFIED": modified,
         }
     ]  # fmt: skip
-    (told,) = lumos.usage.ingest(write_log(tmp_path / "access_history.csv", rows)).logs
-    assert told.edges == 1
+    (log_report,) = lumos.usage.ingest(write_log(tmp_path / "access_history.csv", rows)).logs
+    assert log_report.edges == 1
     assert columns_of(lumos, ORDERS) == {"amount": 1}
     (edge,) = lumos._store.open().lineage.edges_of(REFUNDS, "upstream")
     assert [(each.upstream, each.downstream) for each in edge.columns] == [("note", "reason")]

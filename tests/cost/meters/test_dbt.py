@@ -76,8 +76,8 @@ def test_what_did_not_run_does_not_count_and_what_failed_does(tmp_path: Path) ->
 
 
 def test_what_the_warehouse_says_is_kept_too(tmp_path: Path) -> None:
-    said = {"bytes_billed": 5 * 1024**3, "bytes_processed": 1, "slot_ms": 7_200_000}
-    reading = read(tmp_path, result("a", 36, adapter_response=said), engine="bigquery")
+    response = {"bytes_billed": 5 * 1024**3, "bytes_processed": 1, "slot_ms": 7_200_000}
+    reading = read(tmp_path, result("a", 36, adapter_response=response), engine="bigquery")
     (metered,) = reading.metered
     assert metered.engine == "bigquery"
     assert metered.quantities == {"hour": Decimal("0.01"), "gb_processed": 5, "slot_hour": 2}
@@ -104,7 +104,7 @@ def test_broken_results_are_an_error(tmp_path: Path) -> None:
         pytest.param({"adapter_response": {"bytes_billed": 10**40}}, id="bytes"),
     ],
 )
-def test_numbers_out_of_range_are_told(tmp_path: Path, wrong: dict[str, Any]) -> None:
+def test_numbers_out_of_range_are_reported(tmp_path: Path, wrong: dict[str, Any]) -> None:
     with pytest.raises(UnreadableMeter, match="too large"):
         read(tmp_path, result("a", 60) | wrong)
 
@@ -117,7 +117,7 @@ def test_numbers_out_of_range_are_told(tmp_path: Path, wrong: dict[str, Any]) ->
         pytest.param({}, {"engine": "bigquery"}, id="it ran where bytes are billed"),
     ],
 )
-def test_a_view_reads_no_bytes_where_others_are_told_by_bytes(
+def test_a_view_reads_no_bytes_where_others_are_reported_by_bytes(
     tmp_path: Path, answer: dict[str, Any], options: dict[str, str]
 ) -> None:
     table, view = read(
@@ -127,6 +127,6 @@ def test_a_view_reads_no_bytes_where_others_are_told_by_bytes(
     assert table.quantities["gb_processed"] == bool(answer.get("bytes_billed"))
 
 
-def test_bytes_are_not_told_where_nobody_knows_them(tmp_path: Path) -> None:
+def test_bytes_are_not_reported_where_nobody_knows_them(tmp_path: Path) -> None:
     (metered,) = read(tmp_path, result("a", 3600), engine="snowflake").metered
     assert metered.quantities == {"hour": 1}

@@ -135,7 +135,7 @@ def test_a_bomb_is_not_unfolded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         read_meter(meter._replace(paths=(str(bomb),)))
 
 
-def test_lines_that_are_no_events_are_told_and_harm_nothing(tmp_path: Path) -> None:
+def test_lines_that_are_no_events_are_reported_and_harm_nothing(tmp_path: Path) -> None:
     log = written(tmp_path / "app-1", started(), added("1", cores=1), ended(START + HOUR))
     log.write_text(
         log.read_text() + "nonsense\n" + '{"Event":"SparkListenerExecutorAdded","Timestamp":"x"}\n'

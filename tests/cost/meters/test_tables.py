@@ -78,7 +78,7 @@ def test_other_separators_and_periods_are_read(tmp_path: Path, delimiter: str) -
         ("a,2024-01-01,9999-12-31,spark,1,hour,,,,", "Invalid time '9999-12-31' in ended_at"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_with_a_line_is_told_with_its_number(
+def test_what_is_wrong_with_a_line_is_reported_with_its_number(
     tmp_path: Path, row: str, problem: str
 ) -> None:
     good = "b,2024-01-01,2024-01-02,spark,1,hour,,,,\n"
@@ -116,7 +116,7 @@ def test_a_period_beyond_all_times_is_a_wrong_line(tmp_path: Path) -> None:
         read(tmp_path, "job,period,amount,currency\nclean,9999-12,100,USD\n")
 
 
-def test_all_bad_lines_are_told_at_once(tmp_path: Path) -> None:
+def test_all_bad_lines_are_reported_at_once(tmp_path: Path) -> None:
     with pytest.raises(BadRows) as caught:
         read(tmp_path, HEADER + ",,,,,,,,,x\n" * 30)
     assert len(caught.value.problems) == 30
@@ -153,7 +153,9 @@ def test_two_currencies_are_refused(tmp_path: Path) -> None:
         read(tmp_path, HEADER + rows)
 
 
-def test_a_file_that_tells_nothing_is_an_error_and_in_a_folder_passed_over(tmp_path: Path) -> None:
+def test_a_file_that_gives_no_information_is_an_error_and_in_a_folder_passed_over(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "notes.txt").write_text("hello")
     assert list(find_meters([tmp_path])) == []
     with pytest.raises(MisuseError, match=r"notes\.txt is not a Spark event log"):

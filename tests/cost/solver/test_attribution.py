@@ -88,7 +88,7 @@ def test_how_cost_is_divided(
     assert found.retained[0, 0] / MILLION == stays
 
 
-def test_figures_tell_how_much_of_them_is_assumed() -> None:
+def test_reports_contain_the_assumed_share() -> None:
     graph = CostGraph.of(
         {"raw": {"c": 90}, "a": {"c": 1}, "b": {"c": 2}, "c": {"c": 4}},
         [("raw", "a"), ("raw", "b"), ("b", "c")],
@@ -116,7 +116,7 @@ def test_a_self_edge_changes_nothing() -> None:
     assert attribute(graph).loaded.tolist() == [[8, 9]]
 
 
-def test_cost_in_a_tight_cycle_is_told_for_the_component() -> None:
+def test_cost_in_a_tight_cycle_is_reported_for_the_component() -> None:
     graph = CostGraph.of(
         {"in": {"c": 100}, "a": {"c": 0}, "b": {"c": 0}, "out": {"c": 0}},
         [("in", "a"), ("a", "b"), ("b", "a"), ("b", "out")],

@@ -26,13 +26,13 @@ EXAMPLE = CostGraph.of(
 )
 
 
-def test_the_founding_example_is_told_by_where_it_was_spent() -> None:
+def test_the_documented_example_is_attributed_to_its_sources() -> None:
     made = contributions(EXAMPLE, attribute(EXAMPLE), EXAMPLE.urns.index("predictions"))
-    told = {
+    amounts = {
         EXAMPLE.urns[node]: int(amount) // MILLION
         for node, amount in zip(made.nodes, made.amounts.sum(axis=0), strict=True)
     }
-    assert told == {"raw": 300, "cleaned": 1800, "features": 2200, "predictions": 1500}
+    assert amounts == {"raw": 300, "cleaned": 1800, "features": 2200, "predictions": 1500}
 
 
 @some.composite

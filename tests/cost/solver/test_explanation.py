@@ -16,7 +16,7 @@ DIAMOND = [("raw", "a"), ("raw", "b"), ("a", "out"), ("b", "out")]
 SHARES = {("raw", "a"): 0.7, ("raw", "b"): 0.3}
 
 
-def told(graph: CostGraph, urn: str, limit: int) -> tuple[list[tuple[str, int]], int, bool]:
+def path_amounts(graph: CostGraph, urn: str, limit: int) -> tuple[list[tuple[str, int]], int, bool]:
     found = explain_paths(graph, attribute(graph), list(graph.urns).index(urn), limit=limit)
     paths = [
         (" > ".join(graph.urns[node] for node in path.nodes), int(path.amounts.sum()))
@@ -28,14 +28,14 @@ def told(graph: CostGraph, urn: str, limit: int) -> tuple[list[tuple[str, int]],
 @pytest.mark.parametrize(
     ("limit", "rest", "complete"), [(5, 0, True), (4, 1, False), (2, 18, False), (0, 118, False)]
 )
-def test_paths_come_largest_first_and_the_rest_is_told(
+def test_paths_come_largest_first_and_the_rest_is_reported(
     limit: int, rest: int, complete: bool
 ) -> None:
     graph = CostGraph.of(COSTS, DIAMOND, shares=SHARES)
     ways = [
         ("raw > a > out", 70), ("raw > b > out", 30), ("a > out", 10), ("out", 7), ("b > out", 1)
     ]  # fmt: skip
-    assert told(graph, "out", limit) == (ways[:limit], rest, complete)
+    assert path_amounts(graph, "out", limit) == (ways[:limit], rest, complete)
 
 
 def test_shares_stand_beside_their_edges_by_type() -> None:
@@ -56,7 +56,7 @@ def test_what_goes_round_in_a_cycle_is_the_remainder() -> None:
         [("a", "b"), ("b", "a"), ("b", "out")],
         shares={("b", "a"): 0.5},
     )
-    assert told(graph, "out", 9) == ([("a > b > out", 50)], 50, True)
+    assert path_amounts(graph, "out", 9) == ([("a > b > out", 50)], 50, True)
 
 
 @given(seed=st.integers(0, 2**32))

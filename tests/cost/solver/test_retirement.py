@@ -26,7 +26,7 @@ def exact(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bo
     return bool(request.param)
 
 
-def told(graph: CostGraph, plan: RetirementPlan) -> list[tuple[str, int]]:
+def group_names(graph: CostGraph, plan: RetirementPlan) -> list[tuple[str, int]]:
     return [
         (" ".join(graph.urns[node] for node in group.ends), int(group.saved.sum()))
         for group in plan.groups
@@ -43,7 +43,7 @@ def test_end_uses_are_retired_together_where_that_frees_most(
     graph = CostGraph.of(COSTS, FLOW, live={"old": False})
     plan = plan_retirement(graph, top)
     assert plan.exact is exact
-    assert told(graph, plan) == groups
+    assert group_names(graph, plan) == groups
     assert plan.saved.sum() == sum(saved for _, saved in groups)
     assert [graph.urns[node] for node in plan.unneeded] == ["old"]
     assert plan.unneeded_saved.tolist() == [3]
@@ -52,7 +52,9 @@ def test_end_uses_are_retired_together_where_that_frees_most(
 @pytest.mark.usefixtures("exact")
 def test_an_end_use_goes_only_with_those_that_read_it() -> None:
     graph = CostGraph.of(COSTS, FLOW[:3], live={"core": True})
-    assert ("core" in " ".join(urns for urns, _ in told(graph, plan_retirement(graph, 2)))) is False
+    assert (
+        "core" in " ".join(urns for urns, _ in group_names(graph, plan_retirement(graph, 2)))
+    ) is False
     group = plan_retirement(graph, 3).groups[0]
     assert [graph.urns[node] for node in group.ends] == ["core", "A", "B"]
     assert [graph.urns[node] for node in group.obsolete] == ["raw", "core", "A", "B"]
@@ -62,7 +64,7 @@ def test_an_end_use_goes_only_with_those_that_read_it() -> None:
 def test_what_is_kept_stays_with_everything_it_needs() -> None:
     graph = CostGraph.of(COSTS, FLOW, live={"old": False})
     kept = frozenset([graph.urns.index("A")])
-    found = told(graph, plan_retirement(graph, 9, excluded=kept))
+    found = group_names(graph, plan_retirement(graph, 9, excluded=kept))
     assert [urns for urns, _ in found] == ["C", "B"]
     gone = [
         graph.urns[node]
@@ -76,7 +78,7 @@ def test_what_is_kept_stays_with_everything_it_needs() -> None:
 def test_what_stays_due_is_not_counted() -> None:
     graph = CostGraph.of(COSTS, FLOW, live={"old": False})
     avoidable = np.array([False, True, True, True, True, True, True])
-    assert told(graph, plan_retirement(graph, 2, avoidable))[0] == ("A B", 90)
+    assert group_names(graph, plan_retirement(graph, 2, avoidable))[0] == ("A B", 90)
 
 
 def test_plans_against_all_choices(exact: bool) -> None:

@@ -34,7 +34,7 @@ def test_the_example_of_the_model(urns: list[str], saved: int) -> None:
         assert savings_of_all(graph)[list(graph.urns).index(urns[0])] == saved
 
 
-def test_what_breaks_stays_and_why_is_told_apart_from_the_money() -> None:
+def test_broken_and_remaining_nodes_are_distinguished_from_savings() -> None:
     graph = CostGraph.of(COSTS, FLOW)
     found = removal(graph, "A")
     assert names(graph, found.obsolete) == ["A"]

@@ -41,8 +41,8 @@ def test_cycles_are_what_leads_to_each_other_and_levels_keep_their_order(
     assert (level_of >= 0).all()
     between = ~mutual[pairs[:, 0], pairs[:, 1]]
     assert (level_of[pairs[between, 0]] < level_of[pairs[between, 1]]).all()
-    told = np.concatenate([level.edges for level in found.levels])
-    assert sorted(told.tolist()) == np.flatnonzero(between).tolist()
+    level_edges = np.concatenate([level.edges for level in found.levels])
+    assert sorted(level_edges.tolist()) == np.flatnonzero(between).tolist()
     inner = [edge for edges_inside in found.inner for edge in edges_inside.tolist()]
     inside = ~between & (pairs[:, 0] != pairs[:, 1])
     assert sorted(inner) == np.flatnonzero(inside).tolist()

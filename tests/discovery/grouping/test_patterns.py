@@ -115,7 +115,7 @@ def test_a_path_has_a_base_a_pattern_and_partitions(
         ("e/850/x.csv", {"2.0": "850"}),
     ],
 )
-def test_only_values_that_neither_date_nor_count_may_tell_datasets_apart(
+def test_only_values_that_neither_date_nor_count_may_distinguish_datasets(
     path: str, others: dict[str, str]
 ) -> None:
     assert dict(assign_file(f"/lake/{path}").path_values) == others

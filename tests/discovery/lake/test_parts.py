@@ -4,7 +4,7 @@ from lumos.discovery.lake.parts import ManifestPart, PartIndex
 from lumos.storage import KeyRange
 
 
-def stretch(after: str, until: str) -> KeyRange:
+def key_range(after: str, until: str) -> KeyRange:
     path = "s3://lake/raw/"
     return KeyRange("s3://lake/raw", after and path + after, until and path + until)
 
@@ -15,12 +15,12 @@ def part(
     return ManifestPart(name, places, first, last, 10)
 
 
-def test_ranges_of_one_folder_are_told_apart_even_where_they_alternate() -> None:
-    a, b, c, d = (stretch(*pair) for pair in (("", "g"), ("g", "m"), ("m", "s"), ("s", "")))
+def test_ranges_of_one_folder_are_distinguished_even_where_they_alternate() -> None:
+    a, b, c, d = (key_range(*pair) for pair in (("", "g"), ("g", "m"), ("m", "s"), ("s", "")))
     index = PartIndex([part("odd", a, c), part("even", b, d)])
     assert [found.path for found in index.find([a, c])] == ["odd"]
     assert [found.path for found in index.find([d])] == ["even"]
-    assert [found.path for found in index.find([stretch("f", "h")])] == ["odd", "even"]
+    assert [found.path for found in index.find([key_range("f", "h")])] == ["odd", "even"]
     assert [found.path for found in index.find([KeyRange("s3://lake/raw")])] == ["odd", "even"]
 
 

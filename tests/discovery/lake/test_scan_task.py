@@ -148,7 +148,7 @@ def test_too_many_files_for_a_task_come_in_portions(
     assert portioned.places() == whole
 
 
-def test_statistics_of_columns_open_files_that_did_not_tell_them(scanner: Scanner) -> None:
+def test_statistics_of_columns_open_files_that_did_not_show_them(scanner: Scanner) -> None:
     scanner.scan()
     assert scanner.scan(column_stats=True) == 16
     assert scanner.scan(column_stats=True) == 0

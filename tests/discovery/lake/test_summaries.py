@@ -37,7 +37,7 @@ def listed(lake: dict[str, FileRow]) -> list[FileRow]:
     return [row._replace(path=path) for path, row in sorted(lake.items())]
 
 
-def told(summary: FileSummary) -> tuple[object, ...]:
+def contents_of(summary: FileSummary) -> tuple[object, ...]:
     """Everything in a summary, in an order of its own."""
     places = sorted(
         summary.file_sets,
@@ -60,8 +60,8 @@ def test_a_sum_that_is_brought_up_to_date_is_the_sum_made_anew(
     crowd = dict.fromkeys(PATHS[-len(MANY) :], FileRow("", 1, 1, "", "csv", "one", 1, True))
     old = listed({**crowd, **before} if crowded else before)
     new = listed({**(crowd if crowded else {}), **before, **after})
-    assert told(brought_up_to_date(old, new)) == told(summarise(new, root=ROOT))
-    assert told(brought_up_to_date(new, old)) == told(summarise(old, root=ROOT))
+    assert contents_of(brought_up_to_date(old, new)) == contents_of(summarise(new, root=ROOT))
+    assert contents_of(brought_up_to_date(new, old)) == contents_of(summarise(old, root=ROOT))
 
 
 def test_what_no_change_touches_is_not_summed_up_again() -> None:

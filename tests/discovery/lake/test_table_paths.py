@@ -207,9 +207,9 @@ def test_metadata_of_iceberg_that_names_a_table_above_the_lake_is_read_where_it_
 ) -> None:
     write_iceberg(lake, "t", **{"write.metadata.path": f"file://{lake}/meta/t"})
     for file in (lake / "meta/t").glob("*.metadata.json"):
-        told = json.loads(file.read_text())
-        told["location"] = f"file://{lake}/../outside/t"
-        file.write_text(json.dumps(told))
+        metadata = json.loads(file.read_text())
+        metadata["location"] = f"file://{lake}/../outside/t"
+        file.write_text(json.dumps(metadata))
     shutil.move(lake / "n/t", outside / "t")
     opened.clear()
     scans.scan()
@@ -221,12 +221,14 @@ def test_manifests_of_iceberg_outside_are_not_opened(
 ) -> None:
     write_iceberg(lake, "t")
     for file in (lake / "n/t/metadata").glob("*.metadata.json"):
-        told = json.loads(file.read_text())
-        for snapshot in told["snapshots"]:
+        metadata = json.loads(file.read_text())
+        for snapshot in metadata["snapshots"]:
             name = Path(snapshot["manifest-list"]).name
             shutil.copy(lake / "n/t/metadata" / name, outside / name)
-            snapshot["manifest-list"] = f"{told['location']}/metadata/../../../../outside/{name}"
-        file.write_text(json.dumps(told))
+            snapshot["manifest-list"] = (
+                f"{metadata['location']}/metadata/../../../../outside/{name}"
+            )
+        file.write_text(json.dumps(metadata))
     opened.clear()
     assert scans.found() == {"n/t": "iceberg"}
     assert ("n/t", "outside_data") in scans.problems

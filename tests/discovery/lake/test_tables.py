@@ -141,14 +141,14 @@ def test_two_logs_in_one_root_are_one_dataset(lake: Path, scans: Scans) -> None:
     write_iceberg(lake, "both")
     write_delta(lake / "n/both")
     assert scans.found() == {"n/both": "delta"}
-    told = scans.dataset("n/both").source_metadata
-    assert told is not None
-    assert told.properties["also"] == "iceberg"
+    metadata = scans.dataset("n/both").source_metadata
+    assert metadata is not None
+    assert metadata.properties["also"] == "iceberg"
     shutil.rmtree(lake / "n/both/metadata")
     assert scans.found() == {"n/both": "delta"}
-    told = scans.dataset("n/both").source_metadata
-    assert told is not None
-    assert "also" not in told.properties
+    metadata = scans.dataset("n/both").source_metadata
+    assert metadata is not None
+    assert "also" not in metadata.properties
 
 
 @pytest.mark.parametrize(

@@ -264,7 +264,7 @@ def _inside_another(lake: Path) -> None:
         (_inside_another, "would be part of another table"),
     ],
 )
-def test_metadata_that_tells_of_no_table_is_named(
+def test_metadata_without_a_table_is_reported(
     write: Callable[[Path], None], reason: str, lake: Path, scans: Scans
 ) -> None:
     write(lake)

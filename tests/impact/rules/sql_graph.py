@@ -22,7 +22,7 @@ def name(parts: Sequence[str]) -> str:
     return ".".join(parts)
 
 
-class World:
+class SqlGraph:
     """Tables and models by name; SQL of a model makes the table of its name unless it says so."""
 
     def __init__(
@@ -38,13 +38,13 @@ class World:
         self.schemas = {table: parse_schema(text) for table, text in schemas.items()}
         self.dialect = dialect
         self._owners = owners or {}
-        self._makings: dict[str, list[DatasetDerivation]] = {}
+        self._derivations: dict[str, list[DatasetDerivation]] = {}
         self.reasoned: list[str] = []
         for model, text in models.items():
             sql = text if "into" in text or text.startswith("create") else _model(model, text)
             self._add(f"models/{model}.sql", sql, keeps_sql=model not in set(without_sql))
         for edge in edges:
-            self._makings.setdefault(edge.downstream, []).append(
+            self._derivations.setdefault(edge.downstream, []).append(
                 DatasetDerivation(origin=edge.origin, edges=(edge,))
             )
 
@@ -67,14 +67,14 @@ class World:
                 )
             )
         for target, edges in by_target.items():
-            making = DatasetDerivation(
+            derivation = DatasetDerivation(
                 origin=f"sql:{file}",
                 edges=tuple(edges),
                 sql=sql if keeps_sql else None,
                 dialect=self.dialect,
                 file=file,
             )
-            self._makings.setdefault(target, []).append(making)
+            self._derivations.setdefault(target, []).append(derivation)
 
     def _columns(self, parts: tuple[str, ...]) -> list[str] | None:
         schema = self.schemas.get(name(parts))
@@ -86,13 +86,13 @@ class World:
         del urn
         return [
             (edge.upstream, edge.downstream)
-            for derivations in self._makings.values()
-            for making in derivations
-            for edge in making.edges
+            for derivations in self._derivations.values()
+            for derivation in derivations
+            for edge in derivation.edges
         ]
 
     def derivations(self, urn: str) -> list[DatasetDerivation]:
-        return self._makings.get(urn, [])
+        return self._derivations.get(urn, [])
 
     def schema(self, urn: str) -> Schema | None:
         return self.schemas.get(urn)
@@ -101,13 +101,13 @@ class World:
         return (self._owners[urn],) if urn in self._owners else ()
 
     def reason(
-        self, making: DatasetDerivation, dataset: str, versions: Versions, *, with_fields: bool
+        self, derivation: DatasetDerivation, dataset: str, versions: Versions, *, with_fields: bool
     ) -> Sequence[StatementEffect]:
-        assert making.sql is not None
+        assert derivation.sql is not None
         self.reasoned.append(dataset)
         return effects(
-            making.sql,
-            dialect=making.dialect,
+            derivation.sql,
+            dialect=derivation.dialect,
             tables=lambda parts: versions(name(parts)),
             is_wanted=lambda parts: name(parts) == dataset,
             with_fields=with_fields,
@@ -129,7 +129,7 @@ def of(impact: Impact, urn: str) -> DatasetImpact:
     return next(each for each in impact.downstream if each.urn == urn)
 
 
-def told(found: DatasetImpact) -> str:
+def verdict_text(found: DatasetImpact) -> str:
     """A dataset's verdict and its reasons in one line each."""
     lines = [found.verdict.value]
     for reason in found.reasons:

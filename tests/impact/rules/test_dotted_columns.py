@@ -2,7 +2,7 @@
 
 import pytest
 
-from impact.rules.sql_graph import World, of
+from impact.rules.sql_graph import SqlGraph, of
 from lumos.model.change import Verdict
 
 BEFORE = "`user.name` STRING\nuser STRUCT<name: STRING>\nid INT64"
@@ -22,8 +22,8 @@ def test_a_dotted_column_is_not_a_field(after: str, broken: str, with_reason: bo
         "fields": "select raw.user.name as name from raw",
         "others": "select id from raw",
     }
-    world = World({"raw": BEFORE}, models, dialect="duckdb")
-    impact = world.change("raw", after, with_reason=with_reason)
+    graph = SqlGraph({"raw": BEFORE}, models, dialect="duckdb")
+    impact = graph.change("raw", after, with_reason=with_reason)
     verdicts = {name: of(impact, name).verdict for name in models}
     assert verdicts[broken] is Verdict.BREAKING
     assert verdicts["others"] is Verdict.COMPATIBLE

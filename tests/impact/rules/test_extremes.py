@@ -2,7 +2,7 @@
 
 import pytest
 
-from impact.rules.sql_graph import World
+from impact.rules.sql_graph import SqlGraph
 from lumos.impact.rules import propagation
 
 ORDERS = (
@@ -58,9 +58,9 @@ def retyped(column: str, type: str) -> str:
     return "\n".join(lines)
 
 
-def world_of(query: str, dialect: str = "spark", **scanned: str) -> World:
+def graph_of(query: str, dialect: str = "spark", **scanned: str) -> SqlGraph:
     tables = {"orders": ORDERS, "users": ORDERS, **scanned}
-    return World(tables, {"top": query, "behind": "select * from top"}, dialect=dialect)
+    return SqlGraph(tables, {"top": query, "behind": "select * from top"}, dialect=dialect)
 
 
 @pytest.mark.parametrize("is_scanned", [True, False], ids=["scanned", "unscanned"])
@@ -72,24 +72,24 @@ def test_own_words_say_what_reasoning_says(
     kept = next(line for line in ORDERS.split("\n") if line.startswith(f"{column} "))
     scanned = {"top": f"id INT32\n{kept}\ntop {kept.split()[1]}"} if is_scanned else {}
     for query in (*PLAIN, *OBSCURE):
-        world = world_of(query.format(column), dialect, **scanned)
+        graph = graph_of(query.format(column), dialect, **scanned)
         for type in OTHERS[column]:
-            quick = world.change("orders", retyped(column, type))
+            quick = graph.change("orders", retyped(column, type))
             with monkeypatch.context() as patched:
                 patched.setattr(propagation, "simple_statement_effect", lambda *_: None)
-                thorough = world.change("orders", retyped(column, type))
+                thorough = graph.change("orders", retyped(column, type))
             assert quick == thorough, query.format(column)
 
 
 @pytest.mark.parametrize("query", PLAIN)
 def test_plain_ones_need_no_parser(query: str) -> None:
-    world = world_of(query.format("amount"), top="id INT32\namount DECIMAL(10,2)")
-    world.change("orders", retyped("amount", "FLOAT64"))
-    assert "top" not in world.reasoned
+    graph = graph_of(query.format("amount"), top="id INT32\namount DECIMAL(10,2)")
+    graph.change("orders", retyped("amount", "FLOAT64"))
+    assert "top" not in graph.reasoned
 
 
 @pytest.mark.parametrize("query", OBSCURE[1:])
 def test_others_are_reasoned_through(query: str) -> None:
-    world = world_of(query.format("amount"), top="id INT32\namount DECIMAL(10,2)")
-    world.change("orders", retyped("amount", "FLOAT64"))
-    assert "top" in world.reasoned
+    graph = graph_of(query.format("amount"), top="id INT32\namount DECIMAL(10,2)")
+    graph.change("orders", retyped("amount", "FLOAT64"))
+    assert "top" in graph.reasoned

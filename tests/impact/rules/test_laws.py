@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from examples import examples
-from impact.rules.sql_graph import World, of
+from impact.rules.sql_graph import SqlGraph, of
 from lumos.impact.rules.results import rank
 from lumos.impact.rules.type_families import accepts_type
 from lumos.impact.rules.type_uses import ArgumentKind, ClauseKind, TypeUse, UseOperation, ValueType
@@ -138,7 +138,7 @@ def verdict(queries: list[str], after: str) -> Verdict:
     """The verdict on a dataset that several files make."""
     models = {f"m{number}": f"create table model as {q}" for number, q in enumerate(queries)}
     models["other"] = "create table other as select amount, day from events"
-    found = World({"events": EVENTS}, models).change("events", after).downstream
+    found = SqlGraph({"events": EVENTS}, models).change("events", after).downstream
     return next((each.verdict for each in found if each.urn == "model"), Verdict.COMPATIBLE)
 
 
@@ -163,10 +163,10 @@ def test_dropping_what_nobody_uses_harms_nobody(queries: list[str]) -> None:
 @settings(max_examples=examples(20))
 @given(st.sampled_from(QUERIES), st.sampled_from(AFTERS))
 def test_edges_alone_never_call_safe_what_the_sql_shows_to_break(query: str, after: str) -> None:
-    estate = World({"events": EVENTS}, {"model": f"create table model as {query}"})
+    graph = SqlGraph({"events": EVENTS}, {"model": f"create table model as {query}"})
     if "events" not in query:
         return
-    by_sql = of(estate.change("events", after), "model").verdict
-    by_edges = of(estate.change("events", after, with_reason=False), "model").verdict
+    by_sql = of(graph.change("events", after), "model").verdict
+    by_edges = of(graph.change("events", after, with_reason=False), "model").verdict
     if by_sql is Verdict.BREAKING:
         assert by_edges is not Verdict.COMPATIBLE

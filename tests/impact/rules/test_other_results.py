@@ -2,15 +2,15 @@
 
 import pytest
 
-from impact.rules.sql_graph import World, of, told
+from impact.rules.sql_graph import SqlGraph, of, verdict_text
 
 ORDERS = "id INT64 NOT NULL\nuser_id STRING NOT NULL\nqty INT32\namount DECIMAL(12,2)\nd DATE"
 USERS = "uid STRING NOT NULL\nname STRING"
 
 
 def judged(query: str, after: str, dialect: str = "spark") -> str:
-    world = World({"orders": ORDERS, "users": USERS}, {"m": query}, dialect=dialect)
-    return told(of(world.change("orders", after), "m"))
+    graph = SqlGraph({"orders": ORDERS, "users": USERS}, {"m": query}, dialect=dialect)
+    return verdict_text(of(graph.change("orders", after), "m"))
 
 
 def retyped(column: str, type: str) -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from impact.rules.sql_graph import AT, World, of, told
+from impact.rules.sql_graph import AT, SqlGraph, of, verdict_text
 from lumos.model.change import Verdict
 from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, Edge, UseKind
 
@@ -12,8 +12,8 @@ WITHOUT_ID = "amount INT32\nday DATE"
 SESSIONS = "user_id STRING\nsid INT64"
 
 
-def world(**models: str) -> World:
-    return World({"events": EVENTS, "sessions": SESSIONS}, models)
+def graph_of(**models: str) -> SqlGraph:
+    return SqlGraph({"events": EVENTS, "sessions": SESSIONS}, models)
 
 
 def test_the_example_of_a_join_a_pipeline_and_a_cast() -> None:
@@ -21,7 +21,7 @@ def test_the_example_of_a_join_a_pipeline_and_a_cast() -> None:
         upstream="events", downstream="feature_store.user_features", origin="declared:x", at=AT,
         columns=(ColumnMapping(upstream="user_id", downstream="user_id"),),
     )  # fmt: skip
-    estate = World(
+    graph = SqlGraph(
         {"events": EVENTS, "sessions": SESSIONS, "feature_store.user_features": "user_id STRING"},
         {
             "user_sessions": "select s.sid\nfrom events e\njoin sessions s\n"
@@ -33,8 +33,8 @@ def test_the_example_of_a_join_a_pipeline_and_a_cast() -> None:
         owners={"user_sessions": "analytics-team", "feature_store.user_features": "ml-platform",
                 "daily_users": "bi-team"},
     )  # fmt: skip
-    found = estate.change("events", AS_NUMBER)
-    assert {each.urn: told(each) for each in found.downstream} == {
+    found = graph.change("events", AS_NUMBER)
+    assert {each.urn: verdict_text(each) for each in found.downstream} == {
         "user_sessions": "breaking\nexpects STRING user_id in JOIN, models/user_sessions.sql:4",
         "feature_store.user_features": "breaking\ntype mismatch in pipeline",
         "daily_users": "compatible\ncasts user_id to STRING anyway, models/daily_users.sql:1",
@@ -48,7 +48,7 @@ def test_the_example_of_a_join_a_pipeline_and_a_cast() -> None:
 
 
 def test_a_new_type_goes_on_until_a_cast_absorbs_it() -> None:
-    found = world(
+    found = graph_of(
         first="select user_id as uid from events",
         second="select cast(uid as string) as uid from first",
         third="select upper(uid) as u from second",
@@ -61,7 +61,7 @@ def test_a_new_type_goes_on_until_a_cast_absorbs_it() -> None:
 
 
 def test_columns_keep_the_way_by_which_they_change() -> None:
-    found = world(
+    found = graph_of(
         first="select user_id as uid from events",
         second="select max(uid) as last from first",
     ).change("events", AS_NUMBER)
@@ -72,7 +72,7 @@ def test_columns_keep_the_way_by_which_they_change() -> None:
 
 
 def test_a_widening_is_compatible_all_the_way() -> None:
-    found = world(
+    found = graph_of(
         first="select amount, amount + 1 as more from events where amount > 3",
         second="select sum(more) as total from first group by amount",
         third="select a.total from second a join sessions s on a.total = s.sid",
@@ -81,7 +81,7 @@ def test_a_widening_is_compatible_all_the_way() -> None:
 
 
 def test_a_dropped_column_that_nobody_uses_harms_nobody() -> None:
-    found = world(
+    found = graph_of(
         first="select amount from events",
         second="select count(*) as n from events",
         third="select amount from (select * from events) where day > '2024-01-01'",
@@ -90,50 +90,52 @@ def test_a_dropped_column_that_nobody_uses_harms_nobody() -> None:
 
 
 def test_a_dropped_column_breaks_those_who_name_it_and_none_who_read_the_rest() -> None:
-    found = world(
+    found = graph_of(
         first="select amount from events where user_id = 'a'",
         second="select amount from first",
     ).change("events", WITHOUT_ID)
-    assert told(of(found, "first")) == "breaking\nneeds user_id in FILTER, models/first.sql:1"
+    assert (
+        verdict_text(of(found, "first")) == "breaking\nneeds user_id in FILTER, models/first.sql:1"
+    )
     assert of(found, "second").verdict is Verdict.COMPATIBLE
     assert found.order == ("first",)
 
 
 def test_who_reads_what_cannot_be_computed_any_more_breaks_as_well() -> None:
-    found = world(
+    found = graph_of(
         first="select upper(user_id) as u, amount from events",
         reads_it="select u from first",
         reads_the_rest="select amount from first",
     ).change("events", AS_NUMBER)
-    assert told(of(found, "reads_it")).startswith("breaking\nneeds u in PROJECTION")
+    assert verdict_text(of(found, "reads_it")).startswith("breaking\nneeds u in PROJECTION")
     assert of(found, "reads_the_rest").verdict is Verdict.COMPATIBLE
 
 
 def test_a_table_with_columns_of_its_own_keeps_them() -> None:
-    estate = World(
+    graph = SqlGraph(
         {"events": EVENTS, "kept": "user_id STRING"},
         {"kept": "insert into kept select user_id from events", "page": "select * from kept"},
     )
     for after in (AS_NUMBER, WITHOUT_ID):
-        found = estate.change("events", after)
+        found = graph.change("events", after)
         assert of(found, "kept").verdict is Verdict.BREAKING
         assert of(found, "page").verdict is Verdict.COMPATIBLE
 
 
 def test_a_star_hands_on_that_a_column_is_gone() -> None:
-    found = world(first="select * from events", second="select user_id from first").change(
+    found = graph_of(first="select * from events", second="select user_id from first").change(
         "events", WITHOUT_ID
     )
-    assert told(of(found, "first")).startswith("breaking\nno longer has user_id")
-    assert told(of(found, "second")).startswith("breaking\nneeds user_id in PROJECTION")
+    assert verdict_text(of(found, "first")).startswith("breaking\nno longer has user_id")
+    assert verdict_text(of(found, "second")).startswith("breaking\nneeds user_id in PROJECTION")
 
 
 def test_a_new_column_goes_on_by_a_star_and_breaks_where_places_count() -> None:
-    estate = World(
+    graph = SqlGraph(
         {"events": EVENTS, "copy": EVENTS},
         {"starred": "select * from events", "copy": "insert into copy select * from starred"},
     )
-    found = estate.change("events", f"{EVENTS}\nextra STRING")
+    found = graph.change("events", f"{EVENTS}\nextra STRING")
     assert of(found, "starred").verdict is Verdict.COMPATIBLE
     assert of(found, "copy").verdict is Verdict.BREAKING
 
@@ -149,19 +151,21 @@ def test_a_new_column_goes_on_by_a_star_and_breaks_where_places_count() -> None:
     ],
 )  # fmt: skip
 def test_nulls_are_judged_by_use(query: str, verdict: Verdict) -> None:
-    found = world(model=query).change("events", EVENTS.replace(" NOT NULL", ""))
+    found = graph_of(model=query).change("events", EVENTS.replace(" NOT NULL", ""))
     assert of(found, "model").verdict is verdict
 
 
 def test_nulls_break_where_an_existing_column_refuses_them() -> None:
-    estate = World({"events": EVENTS, "kept": "user_id STRING NOT NULL"},
+    graph = SqlGraph({"events": EVENTS, "kept": "user_id STRING NOT NULL"},
                    {"kept": "insert into kept select user_id from events"})  # fmt: skip
-    found = estate.change("events", EVENTS.replace(" NOT NULL", ""))
-    assert told(of(found, "kept")).startswith("breaking\nstores user_id in a column that rejects")
+    found = graph.change("events", EVENTS.replace(" NOT NULL", ""))
+    assert verdict_text(of(found, "kept")).startswith(
+        "breaking\nstores user_id in a column that rejects"
+    )
 
 
 def test_without_sql_the_facts_of_edges_decide() -> None:
-    estate = World(
+    graph = SqlGraph(
         {"events": EVENTS, "sessions": SESSIONS},
         {
             "joined": "select s.sid from events e join sessions s on e.user_id = s.user_id",
@@ -172,7 +176,7 @@ def test_without_sql_the_facts_of_edges_decide() -> None:
         },
         without_sql={"joined", "cast", "called", "unused"},
     )
-    found = estate.change("events", AS_NUMBER)
+    found = graph.change("events", AS_NUMBER)
     assert {each.urn: each.verdict for each in found.downstream} == {
         "joined": Verdict.BREAKING,
         "cast": Verdict.COMPATIBLE,
@@ -189,34 +193,36 @@ def test_an_edge_of_which_nothing_is_known_is_undetermined_and_so_is_what_lies_b
         upstream="report", downstream="page", origin="declared:x", at=AT,
         columns=(ColumnMapping(upstream="n", downstream="n", derivation=Derivation.IDENTITY),),
     )  # fmt: skip
-    found = World({"events": EVENTS}, {}, edges=[bare, after]).change("events", AS_NUMBER)
+    found = SqlGraph({"events": EVENTS}, {}, edges=[bare, after]).change("events", AS_NUMBER)
     assert {each.verdict for each in found.downstream} == {Verdict.UNDETERMINED}
     assert found.coverage.share == 0.0
 
 
 def test_sql_that_is_not_understood_is_undetermined() -> None:
-    estate = world(model="select upper(user_id) as u from events")
-    making = estate.derivations("model")[0]
-    estate._makings["model"] = [
-        type(making)(origin="x", edges=making.edges, sql="create tabel ((user_id", file="x.sql")
+    graph = graph_of(model="select upper(user_id) as u from events")
+    derivation = graph.derivations("model")[0]
+    graph._derivations["model"] = [
+        type(derivation)(
+            origin="x", edges=derivation.edges, sql="create tabel ((user_id", file="x.sql"
+        )
     ]
-    found = estate.change("events", AS_NUMBER)
+    found = graph.change("events", AS_NUMBER)
     assert of(found, "model").verdict in (Verdict.UNDETERMINED, Verdict.BREAKING)
     assert any("could not be parsed" in reason.text for reason in of(found, "model").reasons)
 
 
 def test_a_star_over_unknown_columns_is_undetermined() -> None:
-    estate = World({"events": EVENTS}, {"model": "select e.* from events e, unknown u"})
-    found = estate.change("events", f"{EVENTS}\nextra STRING")
+    graph = SqlGraph({"events": EVENTS}, {"model": "select e.* from events e, unknown u"})
+    found = graph.change("events", f"{EVENTS}\nextra STRING")
     assert of(found, "model").verdict is Verdict.COMPATIBLE
     mapping = ColumnMapping(upstream="*", downstream="*", star=True)
     edge = Edge(upstream="events", downstream="copy", origin="x", at=AT, columns=(mapping,))
-    found = World({"events": EVENTS}, {}, edges=[edge]).change("events", AS_NUMBER)
+    found = SqlGraph({"events": EVENTS}, {}, edges=[edge]).change("events", AS_NUMBER)
     assert of(found, "copy").verdict is Verdict.UNDETERMINED
 
 
 def test_data_that_flows_in_a_circle_comes_to_an_end() -> None:
-    found = world(
+    found = graph_of(
         first="select e.user_id from events e left join second s on e.amount = s.n",
         second="select length(user_id) as n, user_id from first",
     ).change("events", AS_NUMBER)
@@ -224,56 +230,56 @@ def test_data_that_flows_in_a_circle_comes_to_an_end() -> None:
 
 
 def test_schemas_that_nobody_stored_are_read_from_the_sql() -> None:
-    found = world(
+    found = graph_of(
         other="select cast(sid as bigint) as id, 'x' as name from sessions",
         model="select e.day from events e join other o on e.user_id = o.name",
     ).change("events", AS_NUMBER)
-    assert told(of(found, "model")).startswith("breaking\nexpects STRING user_id in JOIN")
+    assert verdict_text(of(found, "model")).startswith("breaking\nexpects STRING user_id in JOIN")
 
 
 def test_only_statements_that_the_change_reaches_are_read() -> None:
-    estate = world(
+    graph = graph_of(
         unused="select amount from events",
         handed_on="select user_id from events",
         cast="select cast(user_id as string) as user_id from handed_on",
         behind="select user_id from cast",
     )
-    estate.schemas["handed_on"] = estate.schemas["cast"] = estate.schemas["events"]
-    estate.change("events", AS_NUMBER)
-    assert estate.reasoned == ["cast"]
+    graph.schemas["handed_on"] = graph.schemas["cast"] = graph.schemas["events"]
+    graph.change("events", AS_NUMBER)
+    assert graph.reasoned == ["cast"]
 
 
 def test_a_key_that_changes_breaks_those_who_join_on_it() -> None:
-    estate = World(
+    graph = SqlGraph(
         {"events": "user_id STRING KEY\namount INT32", "sessions": SESSIONS},
         {
             "joined": "select sid from sessions s join events e on s.user_id = e.user_id",
             "summed": "select sum(amount) as total from events",
         },
     )
-    found = estate.change("events", "user_id STRING\namount INT32")
+    found = graph.change("events", "user_id STRING\namount INT32")
     assert of(found, "joined").verdict is Verdict.BREAKING
     assert of(found, "summed").verdict is Verdict.COMPATIBLE
 
 
 def test_words_alone_change_nothing_downstream() -> None:
-    found = world(model="select user_id from events").change(
+    found = graph_of(model="select user_id from events").change(
         "events", EVENTS.replace("NOT NULL", "NOT NULL COMMENT 'who'")
     )
     assert {each.verdict for each in found.downstream} == {Verdict.COMPATIBLE}
 
 
-def test_uses_told_by_a_log_count_beside_the_sql() -> None:
+def test_uses_reported_by_a_log_count_beside_the_sql() -> None:
     logged = Edge(
         upstream="events", downstream="model", origin="log:x", at=AT,
         uses=(ColumnUse(upstream="user_id", usage=UseKind.JOIN),),
     )  # fmt: skip
-    estate = World({"events": EVENTS}, {"model": "select amount from events"}, edges=[logged])
-    assert of(estate.change("events", AS_NUMBER), "model").verdict is Verdict.BREAKING
+    graph = SqlGraph({"events": EVENTS}, {"model": "select amount from events"}, edges=[logged])
+    assert of(graph.change("events", AS_NUMBER), "model").verdict is Verdict.BREAKING
 
 
 def test_nothing_downstream_is_no_verdict() -> None:
-    found = World({"events": EVENTS}, {}).change("events", AS_NUMBER)
+    found = SqlGraph({"events": EVENTS}, {}).change("events", AS_NUMBER)
     assert found.downstream == ()
     assert found.verdict is None
 
@@ -291,16 +297,18 @@ def test_nothing_downstream_is_no_verdict() -> None:
         (ColumnMapping(upstream="user_id", downstream="open"), "open is already nullable"),
     ],
 )  # fmt: skip
-def test_new_nulls_that_an_edge_hands_on_are_told(mapping: ColumnMapping, text: str) -> None:
+def test_nulls_that_an_edge_passes_on_are_reported(mapping: ColumnMapping, text: str) -> None:
     edges = [
         Edge(upstream="events", downstream="copy", origin="ol", at=AT, columns=(mapping,)),
         Edge(upstream="copy", downstream="further", origin="ol", at=AT, columns=(
             ColumnMapping(upstream=mapping.downstream, downstream="f"),)),
     ]  # fmt: skip
-    estate = World({"events": EVENTS, "copy": "uid STRING NOT NULL\nopen STRING"}, {}, edges=edges)
-    found = estate.change("events", EVENTS.replace(" NOT NULL", ""))
+    graph = SqlGraph(
+        {"events": EVENTS, "copy": "uid STRING NOT NULL\nopen STRING"}, {}, edges=edges
+    )
+    found = graph.change("events", EVENTS.replace(" NOT NULL", ""))
     assert of(found, "copy").is_affected
-    assert told(of(found, "copy")) == f"compatible\n{text}"
+    assert verdict_text(of(found, "copy")) == f"compatible\n{text}"
     goes_on = text.endswith("from now on")
     assert of(found, "further").is_affected is goes_on
     assert of(found, "further").verdict is Verdict.COMPATIBLE
@@ -312,24 +320,24 @@ def test_new_nulls_that_an_edge_hands_on_are_told(mapping: ColumnMapping, text: 
     "insert into stage by name select * from events",
 ])  # fmt: skip
 def test_a_star_has_to_bring_what_its_table_has_a_column_for(statement: str) -> None:
-    estate = World(
+    graph = SqlGraph(
         {"events": EVENTS, "stage": "user_id STRING\nday DATE"},
         {"into": statement},
         dialect="spark",
     )
-    found = of(estate.change("events", WITHOUT_ID), "stage")
-    assert told(found).startswith("breaking\nneeds user_id in INSERT, models/into.sql:")
+    found = of(graph.change("events", WITHOUT_ID), "stage")
+    assert verdict_text(found).startswith("breaking\nneeds user_id in INSERT, models/into.sql:")
 
 
 def test_the_stars_of_a_merge_leave_what_the_table_has_no_column_for() -> None:
-    estate = World(
+    graph = SqlGraph(
         {"events": EVENTS, "stage": "user_id STRING\nday DATE"},
         {
             "into": "merge into stage t using events s on t.day = s.day when not matched then insert *"
         },
     )
     without_amount = "user_id STRING NOT NULL\nday DATE"
-    assert of(estate.change("events", without_amount), "stage").verdict is Verdict.COMPATIBLE
+    assert of(graph.change("events", without_amount), "stage").verdict is Verdict.COMPATIBLE
 
 
 @pytest.mark.parametrize(
@@ -343,16 +351,16 @@ def test_a_type_that_an_engine_keeps_wider_than_it_is_reckoned_does_not_change(
     first: str, second: str
 ) -> None:
     kept = "ARRAY<DECIMAL>" if "array" in first else "DECIMAL"
-    estate = World(
+    graph = SqlGraph(
         {"orders": "id INT64\namount DECIMAL(12,2)", "v": f"la {kept}", "w": "l DECIMAL"},
         {"v": first, "w": second},
         dialect="postgres",
     )
-    found = estate.change("orders", "id INT64\namount DECIMAL(14,2)")
+    found = graph.change("orders", "id INT64\namount DECIMAL(14,2)")
     assert [(each.urn, each.verdict, each.columns) for each in found.downstream] == [
         ("v", Verdict.COMPATIBLE, ()),
         ("w", Verdict.COMPATIBLE, ()),
     ]
     # What does not fit into it goes on.
-    as_text = estate.change("orders", "id INT64\namount STRING")
+    as_text = graph.change("orders", "id INT64\namount STRING")
     assert of(as_text, "w").verdict is not Verdict.COMPATIBLE

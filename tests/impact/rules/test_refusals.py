@@ -2,7 +2,7 @@
 
 import pytest
 
-from impact.rules.sql_graph import World, of
+from impact.rules.sql_graph import SqlGraph, of
 
 ORDERS = """
 id INT64 NOT NULL
@@ -21,8 +21,8 @@ def verdict(query: str, column: str, type: str, dialect: str = "spark") -> str:
     """The verdict on a query when a column of `orders` gets another type, or goes."""
     kept = [line for line in ORDERS.strip().splitlines() if not line.startswith(f"{column} ")]
     after = "\n".join(kept if type == "GONE" else [*kept, f"{column} {type}"])
-    world = World({"orders": ORDERS}, {"m": query}, dialect=dialect)
-    return of(world.change("orders", after), "m").verdict.value
+    graph = SqlGraph({"orders": ORDERS}, {"m": query}, dialect=dialect)
+    return of(graph.change("orders", after), "m").verdict.value
 
 
 # All of them were asked of Spark 4 or PostgreSQL 15, which refuse them.

@@ -20,7 +20,7 @@ def value(text: str) -> ValueType:
     return ValueType(type=parse_type(type), nullable=" NOT NULL" not in text)
 
 
-def meeting(
+def type_use(
     operation: UseOperation, before: str, after: str, *, partner: str | None = None, clause_kind: ClauseKind = ClauseKind.FILTER,
     accepts: tuple[ArgumentKind, ...] | None = None, literal: bool = False, text: str | None = None,
 ) -> TypeUse:  # fmt: skip
@@ -62,14 +62,14 @@ def worst(found: TypeUse) -> Assessment:
 def test_comparisons(
     before: str, after: str, partner: str, clause_kind: ClauseKind, verdict: Verdict
 ) -> None:
-    found = worst(meeting(UseOperation.COMPARED, before, after, partner=partner, clause_kind=clause_kind,
+    found = worst(type_use(UseOperation.COMPARED, before, after, partner=partner, clause_kind=clause_kind,
                           literal=partner == "STRING"))  # fmt: skip
     assert found.verdict is verdict
 
 
 def test_a_comparison_says_what_it_expects_and_where() -> None:
     found = worst(
-        meeting(
+        type_use(
             UseOperation.COMPARED, "STRING", "INT64", partner="STRING", clause_kind=ClauseKind.JOIN
         )
     )
@@ -77,16 +77,16 @@ def test_a_comparison_says_what_it_expects_and_where() -> None:
 
 
 def test_a_symbol_that_is_gone_is_missed_where_it_is_written_out() -> None:
-    named = meeting(UseOperation.COMPARED, "ENUM('a','b')", "ENUM('a')", partner="STRING", literal=True,
+    named = type_use(UseOperation.COMPARED, "ENUM('a','b')", "ENUM('a')", partner="STRING", literal=True,
                     text="'a', 'b'")  # fmt: skip
-    unnamed = meeting(UseOperation.COMPARED, "ENUM('a','b')", "ENUM('a')", partner="STRING", literal=True,
+    unnamed = type_use(UseOperation.COMPARED, "ENUM('a','b')", "ENUM('a')", partner="STRING", literal=True,
                       text="'a'")  # fmt: skip
     assert worst(named).verdict is BREAKING
     assert worst(unnamed).verdict is COMPATIBLE
 
 
 def test_two_sides_that_change_alike_still_fit() -> None:
-    found = meeting(
+    found = type_use(
         UseOperation.COMPARED, "STRING", "INT64", partner="INT64", clause_kind=ClauseKind.JOIN
     )
     alike = TypeUse(**{field: getattr(found, field) for field in found.__struct_fields__}
@@ -130,7 +130,7 @@ def test_two_sides_that_change_alike_must_still_compare_alike(
     ],
 )  # fmt: skip
 def test_casts(before: str, after: str, to: str, verdict: Verdict, text: str) -> None:
-    found = worst(meeting(UseOperation.CAST, before, after, partner=to))
+    found = worst(type_use(UseOperation.CAST, before, after, partner=to))
     assert (found.verdict, found.text) == (verdict, text)
 
 
@@ -163,7 +163,7 @@ def test_casts(before: str, after: str, to: str, verdict: Verdict, text: str) ->
 def test_arguments_of_functions(
     before: str, after: str, accepts: tuple[ArgumentKind, ...] | None, verdict: Verdict
 ) -> None:
-    found = worst(meeting(UseOperation.CALLED, before, after, accepts=accepts, text="F"))
+    found = worst(type_use(UseOperation.CALLED, before, after, accepts=accepts, text="F"))
     assert found.verdict is verdict
 
 
@@ -247,7 +247,7 @@ def test_arguments_of_functions(
 def test_other_uses(
     operation: UseOperation, before: str, after: str, partner: str | None, verdict: Verdict
 ) -> None:
-    assert worst(meeting(operation, before, after, partner=partner)).verdict is verdict
+    assert worst(type_use(operation, before, after, partner=partner)).verdict is verdict
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,7 @@ def test_nulls(
     operation: UseOperation, clause_kind: ClauseKind, partner: str | None, verdict: Verdict
 ) -> None:
     found = worst(
-        meeting(operation, "STRING NOT NULL", "STRING", partner=partner, clause_kind=clause_kind)
+        type_use(operation, "STRING NOT NULL", "STRING", partner=partner, clause_kind=clause_kind)
     )
     assert found.verdict is verdict
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from impact.rules.sql_graph import World, of, told
+from impact.rules.sql_graph import SqlGraph, of, verdict_text
 
 ORDERS = "id INT64\nnote STRING\nqty INT32\naddress STRUCT<zip: DECIMAL(7,2), city: INT32>"
 CHANGES = {
@@ -18,8 +18,8 @@ MOVED = ORDERS.replace("zip: DECIMAL(7,2), city: INT32", "city: INT32, zip: DECI
 
 def judged(query: str, after: str, dialect: str) -> str:
     schemas = {"orders": ORDERS, "others": ORDERS}
-    world = World(schemas, {"m": query, "n": "select * from m"}, dialect=dialect)
-    return told(of(world.change("orders", after), "m"))
+    graph = SqlGraph(schemas, {"m": query, "n": "select * from m"}, dialect=dialect)
+    return verdict_text(of(graph.change("orders", after), "m"))
 
 
 @pytest.mark.parametrize("after", CHANGES.values(), ids=CHANGES)
@@ -48,10 +48,10 @@ def test_a_row_that_is_one_value_changes_with_each_of_its_columns(
 
 
 def test_what_reads_a_row_that_was_kept_as_one_value_is_undetermined_as_well() -> None:
-    world = World({"orders": ORDERS}, {"m": "select o as r from orders o", "n": "select r from m"},
+    graph = SqlGraph({"orders": ORDERS}, {"m": "select o as r from orders o", "n": "select r from m"},
                   dialect="duckdb")  # fmt: skip
     for after in CHANGES.values():
-        assert of(world.change("orders", after), "n").verdict.value == "undetermined"
+        assert of(graph.change("orders", after), "n").verdict.value == "undetermined"
 
 
 @pytest.mark.parametrize(

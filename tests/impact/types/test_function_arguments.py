@@ -95,7 +95,7 @@ def _is_called_safe(expression: str, after: Mapping[str, str], dialect: str) -> 
         f"create table r as select {expression} as x from t",
         dialect=dialect, tables={("t",): versions}.get, is_wanted=lambda _: True,
     )  # fmt: skip
-    decisions = [each for meeting in found.type_uses for each in assess_use(meeting)]
+    decisions = [each for use in found.type_uses for each in assess_use(use)]
     is_unknown = any(each.is_unknown for each in found.outputs)
     return not is_unknown and all(each.verdict is Verdict.COMPATIBLE for each in decisions)
 

@@ -43,13 +43,13 @@ def retyped(**types: str) -> str:
     return "\n".join(line for line in lines if not line.endswith(" GONE"))
 
 
-def shown(meeting: TypeUse) -> str:
+def shown(use: TypeUse) -> str:
     met = ""
-    if meeting.partner is not None:
-        met = f" {meeting.partner.type.text}"
-    elif meeting.accepts is not None:
-        met = " " + " ".join(kind.value for kind in meeting.accepts)
-    return f"{meeting.clause_kind.value} {meeting.operation.value}{met}"
+    if use.partner is not None:
+        met = f" {use.partner.type.text}"
+    elif use.accepts is not None:
+        met = " " + " ".join(kind.value for kind in use.accepts)
+    return f"{use.clause_kind.value} {use.operation.value}{met}"
 
 
 def acts(sql: str, **types: str) -> set[str]:
@@ -295,7 +295,7 @@ def test_a_merge_compares_and_stores() -> None:
     }  # fmt: skip
 
 
-def test_statements_of_a_script_are_told_apart() -> None:
+def test_statements_of_a_script_are_distinguished() -> None:
     versions = {
         ("events",): TableVersions.of(
             "events", parse_schema(BEFORE), parse_schema(retyped(user_id=NUMBER))

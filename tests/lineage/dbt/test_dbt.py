@@ -133,9 +133,9 @@ def test_models_keep_their_runs(tmp_path):
     assert "test.shop.not_null_orders_id" not in jobs
 
 
-def test_docs_owners_tags_and_slas_are_told(tmp_path):
-    told = {each.dataset: each for each in reported(tmp_path).descriptions}
-    orders, view, source = told[MODEL], told[VIEW], told[SOURCE]
+def test_docs_owners_tags_and_slas_are_reported(tmp_path):
+    descriptions = {each.dataset: each for each in reported(tmp_path).descriptions}
+    orders, view, source = descriptions[MODEL], descriptions[VIEW], descriptions[SOURCE]
     assert orders.description == "One row for each order"
     assert orders.owners == (OwnerOfUnknownKind(name="sales-team"),)
     assert (orders.tags, orders.properties) == (("tier-1",), {"sla": "daily by 6am UTC"})
@@ -157,8 +157,10 @@ def test_docs_owners_tags_and_slas_are_told(tmp_path):
 )
 def test_an_owner_may_be_written_in_several_ways(tmp_path, owner):
     owned = {**TOTALS, "group": None, "config": {"materialized": "view", "meta": {"owner": owner}}}
-    told = reported(tmp_path, manifest=manifest(nodes={"model.shop.totals": owned})).descriptions
-    assert told[0].owners == (Owner(name="jane@example.com"),)
+    descriptions = reported(
+        tmp_path, manifest=manifest(nodes={"model.shop.totals": owned})
+    ).descriptions
+    assert descriptions[0].owners == (Owner(name="jane@example.com"),)
 
 
 @pytest.mark.parametrize(

@@ -200,8 +200,8 @@ def test_in_a_browser_details_never_cover_the_dataset_they_are_of(
     shown = subprocess.run(
         [chromium, *options, file.as_uri()], capture_output=True, text=True, check=True
     ).stdout
-    told = json.loads(html.unescape(shown[shown.index("{") : shown.rindex("}") + 1]))
-    assert told == {"clicked": datasets, "wrong": [], "bold": 0}
+    state = json.loads(html.unescape(shown[shown.index("{") : shown.rindex("}") + 1]))
+    assert state == {"clicked": datasets, "wrong": [], "bold": 0}
 
 
 def test_boxes_stand_after_what_leads_to_them_and_never_on_each_other() -> None:
@@ -232,7 +232,7 @@ def test_a_long_chain_is_laid_out_without_deep_recursion() -> None:
     assert len(layers(names, pairwise(names))) == 5000
 
 
-def test_the_script_of_the_page_is_sound_where_node_can_tell(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_the_script_of_the_page_is_valid_according_to_node(tmp_path) -> None:  # type: ignore[no-untyped-def]
     script = re.findall(r"<script>\n(.*?)\n</script>", page(picture(), title="x"), re.DOTALL)
     assert len(script) == 1
     file = tmp_path / "page.js"

@@ -84,8 +84,10 @@ def test_the_newest_of_the_runs_that_wrote_parts_of_a_dataset_counts(workplace):
     lumos.ingest(workplace / "data")
     for number, (name, day) in enumerate((("old", "01"), ("new", "02"))):
         part = {"namespace": "file", "name": f"{data}/day=2024-01-{day}"}
-        told = event(run=day, at=f"2024-01-{day}T06:00:00Z", inputs=[source(name)], outputs=[part])
-        (workplace / f"{number}.json").write_text(json.dumps(told))
+        run_event = event(
+            run=day, at=f"2024-01-{day}T06:00:00Z", inputs=[source(name)], outputs=[part]
+        )
+        (workplace / f"{number}.json").write_text(json.dumps(run_event))
         lumos.lineage.ingest(workplace / f"{number}.json")
     edges = list(Store.open(lumos.database).lineage.all())
     assert [edge.upstream.rpartition("/")[2] for edge in edges] == ["new"]

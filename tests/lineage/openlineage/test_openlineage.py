@@ -48,7 +48,7 @@ def event(
     }
 
 
-def told(dataset: dict[str, str], **facets: Any) -> dict[str, Any]:
+def with_facets(dataset: dict[str, str], **facets: Any) -> dict[str, Any]:
     return {**dataset, "facets": facets}
 
 
@@ -62,7 +62,7 @@ def report(*events: dict[str, Any]) -> ReportedLineage:
 
 
 def totals_lineage(**column: Any) -> dict[str, Any]:
-    return told(TOTALS, columnLineage={"fields": {"total": column}})
+    return with_facets(TOTALS, columnLineage={"fields": {"total": column}})
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,9 @@ def test_the_last_event_of_a_run_says_how_it_stands(type, state):
 def test_order_and_repetition_of_events_change_nothing():
     start = event("START", at="2024-01-15T05:00:00Z", inputs=[])
     running = event("RUNNING", at="2024-01-15T05:30:00+00:00", outputs=[])
-    complete = event("COMPLETE", inputs=[told(ORDERS, documentation={"description": "All orders"})])
+    complete = event(
+        "COMPLETE", inputs=[with_facets(ORDERS, documentation={"description": "All orders"})]
+    )
     in_order = report(start, running, complete)
     assert report(complete, start, complete, running, start) == in_order
     assert len(in_order.edges) == 1
@@ -130,7 +132,7 @@ def test_order_and_repetition_of_events_change_nothing():
 
 
 def test_columns_of_the_newer_form_are_direct_or_indirect():
-    output = told(
+    output = with_facets(
         TOTALS,
         schema={"fields": [{"name": "total", "type": "double"}, {"name": "loaded_at"}]},
         columnLineage={
@@ -234,13 +236,13 @@ def test_the_newest_run_that_wrote_an_output_says_what_it_is_made_from():
 
 
 def test_a_dropped_output_has_no_lineage():
-    dropped = told(TOTALS, lifecycleStateChange={"lifecycleStateChange": "DROP"})
+    dropped = with_facets(TOTALS, lifecycleStateChange={"lifecycleStateChange": "DROP"})
     assert report(event(outputs=[dropped])).edges == ()
 
 
-def test_what_is_told_of_datasets_and_jobs_is_kept():
+def test_facets_of_datasets_and_jobs_are_stored():
     orders = {
-        **told(
+        **with_facets(
             ORDERS,
             documentation={"description": "All orders"},
             ownership={"owners": [{"name": "team:sales", "type": "MAINTAINER"}, {"name": "jane"}]},
@@ -308,10 +310,10 @@ def test_a_job_event_gives_edges_without_runs_or_reads():
     assert found.reads == ()
 
 
-def test_a_dataset_event_tells_of_the_dataset_alone():
+def test_a_dataset_event_only_describes_the_dataset():
     view = {
         "eventTime": "2024-01-15T06:00:00Z",
-        "dataset": told(
+        "dataset": with_facets(
             TOTALS,
             columnLineage={"fields": {"total": {"inputFields": [{**ORDERS, "field": "amount"}]}}},
         ),
@@ -323,7 +325,7 @@ def test_a_dataset_event_tells_of_the_dataset_alone():
 
 
 def test_a_broken_facet_is_a_remark_and_the_edge_stays():
-    found = report(event(outputs=[told(TOTALS, columnLineage={"fields": "none"})]))
+    found = report(event(outputs=[with_facets(TOTALS, columnLineage={"fields": "none"})]))
     assert len(found.edges) == 1
     (problem,) = found.problems
     assert problem.severity == "remark"
@@ -411,5 +413,5 @@ def test_a_gzip_file_that_grows_beyond_measure_is_refused(tmp_path, monkeypatch)
         ([1], False),
     ],
 )
-def test_events_are_told_from_other_json(value, expected):
+def test_events_are_distinguished_from_other_json(value, expected):
     assert is_event(value) is expected

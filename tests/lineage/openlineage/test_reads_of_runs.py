@@ -45,11 +45,11 @@ def test_a_run_counts_once_though_its_start_and_its_end_come_apart(lake: Recorde
 
 def test_a_run_counts_once_though_its_input_became_a_dataset_since(lake: RecordedLake) -> None:
     inputs = [{"namespace": "", "name": "raw.orders"}]
-    told = event("COMPLETE", at=YESTERDAY.isoformat(), inputs=inputs)
-    assert ingest(lake, told).reads == 1
+    run_event = event("COMPLETE", at=YESTERDAY.isoformat(), inputs=inputs)
+    assert ingest(lake, run_event).reads == 1
     assert len(lake.store.usage.unknown_datasets()) == 1
     lake.see("raw/orders", "id INT64")
-    assert ingest(lake, told).reads == 0
+    assert ingest(lake, run_event).reads == 0
     assert lake.store.usage.unknown_datasets() == ()
     assert lake.lumos.usage.show(ORDERS).reads == 1
 
@@ -61,7 +61,7 @@ def test_a_run_that_failed_has_read_nothing(lake: RecordedLake, state: str) -> N
     assert lake.lumos.usage.show(ORDERS).readers == ()
 
 
-def test_a_run_in_the_future_is_told_and_does_not_count(lake: RecordedLake) -> None:
+def test_a_run_in_the_future_is_reported_and_does_not_count(lake: RecordedLake) -> None:
     lake.see("raw/orders", "id INT64")
     report = ingest(lake, run("COMPLETE", datetime(2099, 1, 1, tzinfo=UTC)))
     assert report.reads == 0

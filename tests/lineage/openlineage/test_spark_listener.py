@@ -50,10 +50,10 @@ def run_application(folder: Path) -> None:
     kept = Path(__file__).parents[3] / "build" / "ivy"
     command = [sys.executable, program, LISTENER, kept, folder / "lake"]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=900)
-    said = done.stdout + done.stderr
-    if done.returncode and any(sign in said for sign in NOT_FETCHED):
+    output = done.stdout + done.stderr
+    if done.returncode and any(sign in output for sign in NOT_FETCHED):
         pytest.skip(f"{LISTENER} cannot be fetched here")
-    assert done.returncode == 0, said[-2000:]
+    assert done.returncode == 0, output[-2000:]
 
 
 @pytest.mark.slow

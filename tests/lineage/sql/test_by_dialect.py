@@ -353,7 +353,7 @@ def test_what_costs_no_edge_is_remarked(dialect: str, sql: str, edges: set[str])
         ("snowflake", "create table o as select a from identifier($t)"),
     ],
 )
-def test_what_only_running_tells_is_unresolved(dialect: str, sql: str) -> None:
+def test_names_known_only_at_run_time_are_unresolved(dialect: str, sql: str) -> None:
     assert [each.severity for each in of(sql, dialect).unresolved] == ["error"]
 
 

@@ -31,7 +31,7 @@ def test_how_a_value_comes_about(expression: str, derivation: Derivation) -> Non
     assert only(f"create table t as select {expression} as x from s").derivation is derivation
 
 
-def test_what_a_named_query_did_to_a_value_stays_told() -> None:
+def test_derivations_in_a_cte_are_kept() -> None:
     edge = only("create table t as with c as (select sum(a) as x from s) select x as y from c")
     assert edge.derivation is Derivation.AGGREGATION
     assert edge.expression == "sum(a)"
@@ -56,7 +56,7 @@ def test_a_cast_says_to_what(expression: str, type: str) -> None:
     assert only(f"create table t as select {expression} as x from s", "duckdb").cast_to == type
 
 
-def test_a_cast_in_a_condition_is_told_of_that_column_alone() -> None:
+def test_a_cast_in_a_condition_is_reported_for_its_column_only() -> None:
     script = of(
         "create table t as select a.x from a join b on cast(a.id as string) = b.id", "spark"
     )
@@ -91,8 +91,8 @@ def test_a_cast_in_a_condition_is_told_of_that_column_alone() -> None:
 )
 def test_a_use_has_the_text_of_its_clause(clause: str, usage: UseKind, expression: str) -> None:
     script = of(f"create table t as select s.a from s {clause}", "postgres")
-    told = [(edge.usage, edge.expression) for edge in script.edges if edge.from_column == "b"]
-    assert told == [(usage, expression)]
+    uses = [(edge.usage, edge.expression) for edge in script.edges if edge.from_column == "b"]
+    assert uses == [(usage, expression)]
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_places_decide_where_nobody_names_the_columns(
     assert [(edge.to_column, edge.positional) for edge in found] == [(to, positional)]
 
 
-def test_a_star_is_told_also_where_it_was_expanded() -> None:
+def test_a_star_is_reported_also_where_it_was_expanded() -> None:
     script = of("create table t as select * from s", schema={"s": ["a", "b"]})
     assert [(edge.to_column, edge.star) for edge in script.edges] == [("a", True), ("b", True)]
 
@@ -183,7 +183,7 @@ def test_the_words_of_a_natural_join() -> None:
 
 
 @pytest.mark.parametrize("words", ["is distinct from", "is not distinct from"])
-def test_a_comparison_with_from_in_its_name_is_told_as_a_whole(words: str) -> None:
+def test_a_comparison_with_from_in_its_name_is_reported_in_full(words: str) -> None:
     found = of(f"create table t as select x from s where a {words} 'de' and b = 1", "spark").edges
     clauses = {edge.expression for edge in found if edge.usage is UseKind.FILTER}
     assert clauses == {f"where a {words} 'de' and b = 1"}

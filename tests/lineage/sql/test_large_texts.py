@@ -15,9 +15,9 @@ def doubling(levels: int) -> str:
 
 
 def problem(script: ScriptLineage) -> str:
-    (told,) = script.unresolved
-    assert told.severity == "error"
-    return told.reason
+    (problem,) = script.unresolved
+    assert problem.severity == "error"
+    return problem.reason
 
 
 def test_columns_that_double_at_each_level_are_a_problem_and_their_tables_stay() -> None:
@@ -174,13 +174,13 @@ TEXTS = [
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_a_text_in_portions_tells_the_same(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_text_in_portions_shows_the_same(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = of(text, "postgres")
     monkeypatch.setattr(tokens, "_PORTION_LENGTH", 1)
     assert of(text, "postgres") == whole
 
 
-def test_it_is_told_how_far_a_text_is() -> None:
+def test_progress_through_a_text_is_reported() -> None:
     shares: list[float] = []
     sql = "".join(f"insert into t{number} values (1);\n" for number in range(1_000))
     analyse(sql, progress=shares.append)

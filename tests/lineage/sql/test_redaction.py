@@ -99,7 +99,7 @@ NOTHING = [
 
 
 @pytest.mark.parametrize("statement", NOTHING)
-def test_a_statement_that_tells_nothing_is_left_out_with_its_lines(statement: str) -> None:
+def test_a_statement_that_gives_no_information_is_left_out_with_its_lines(statement: str) -> None:
     lines = statement.replace(" ", "\n", 2)
     text = f"{lines}; -- HUSH\n/* HUSH\n*/ create table a as select id\nfrom raw # 1;"
     text = text.replace(" # 1", "")
@@ -159,7 +159,7 @@ def test_where_a_quote_never_ends_nothing_of_its_statement_is_kept() -> None:
         ),
     ],
 )
-def test_what_is_kept_tells_the_same_as_the_whole(dialect: str, text: str) -> None:
+def test_the_stored_text_has_the_same_lineage_as_the_original(dialect: str, text: str) -> None:
     script = analyse(text, dialect=dialect)
     again = analyse(script.storable_text, dialect=dialect)
     assert set(script.edges)

@@ -114,7 +114,7 @@ def test_lines_count_from_the_beginning_of_the_file_also_in_bodies() -> None:
     assert {edge.line for edge in of(text, "postgres").edges} == {3}
 
 
-def test_a_template_that_nobody_rendered_is_told_and_gives_no_edge() -> None:
+def test_a_template_that_nobody_rendered_is_reported_and_gives_no_edge() -> None:
     script = of("create table m.t as select s.a, {{ fields() }} from m.s s")
     assert direct(script) == EDGES
     assert "{{ fields() }}" in script.unresolved[0].reason

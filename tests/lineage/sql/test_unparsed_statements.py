@@ -28,9 +28,9 @@ def test_another_dialect_parses_the_statement_and_is_named(
     dialect: str | None, sql: str, used: str, edges: set[str]
 ) -> None:
     script = of(sql, dialect)
-    (told,) = script.unresolved
-    assert told.severity == "remark"
-    assert f"{used} SQL" in told.reason
+    (problem,) = script.unresolved
+    assert problem.severity == "remark"
+    assert f"{used} SQL" in problem.reason
     assert direct(script) == edges
     assert not script.unparsed
 
@@ -52,8 +52,8 @@ def test_a_dialect_that_reads_quotes_or_comments_otherwise_is_not_taken(
 
 
 def test_a_double_quote_in_a_string_rules_out_dialects_where_it_begins_one() -> None:
-    (told,) = of("insert into o select 'a \"b' as `c`, d from t", "postgres").unresolved
-    assert "read as clickhouse SQL" in told.reason
+    (problem,) = of("insert into o select 'a \"b' as `c`, d from t", "postgres").unresolved
+    assert "read as clickhouse SQL" in problem.reason
 
 
 def test_tables_of_a_statement_that_no_dialect_parses_are_kept_with_its_line() -> None:

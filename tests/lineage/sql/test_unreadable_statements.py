@@ -24,10 +24,10 @@ from lumos.model.types import INT64
         ("create rule r as on insert to t do also insert into u select new.a;", "postgres", 1),
     ],
 )
-def test_a_query_that_the_parser_gives_up_is_told(sql: str, dialect: str, line: int) -> None:
+def test_a_query_that_the_parser_rejects_is_reported(sql: str, dialect: str, line: int) -> None:
     script = of(sql, dialect)
-    (told,) = script.unresolved
-    assert (told.severity, told.line) == ("error", line)
+    (problem,) = script.unresolved
+    assert (problem.severity, problem.line) == ("error", line)
     assert script.coverage.columns > script.coverage.resolved
 
 
@@ -54,9 +54,9 @@ def test_a_template_belongs_to_its_own_statement() -> None:
     "sql", ["create table t as select a from", "update t set a + = 3", "select a from (select"]
 )
 def test_reasons_are_plain_words(sql: str) -> None:
-    (told,) = of(sql, "tsql").unresolved
-    assert "<" not in told.reason
-    assert "sqlglot" not in told.reason
+    (problem,) = of(sql, "tsql").unresolved
+    assert "<" not in problem.reason
+    assert "sqlglot" not in problem.reason
 
 
 def test_the_language_of_a_routine_is_no_statement() -> None:
@@ -125,8 +125,8 @@ def test_without_a_child_process_only_the_deep_statement_is_given_up(
     monkeypatch.setattr(sys, "executable", "/bin/false")
     script = analyse(f"select b from u;\n{DEEP};\nselect c from v", dialect="spark")
     assert [each.line for each in script.statements] == [1, 3]
-    (told,) = script.unresolved
-    assert (told.line, told.reason) == (2, "not understood: nested too deeply")
+    (problem,) = script.unresolved
+    assert (problem.line, problem.reason) == (2, "not understood: nested too deeply")
     assert effects(f"create table o as {DEEP}", dialect="spark", tables=lambda _: None,
                    is_wanted=lambda _: True) == ()  # fmt: skip
 

@@ -64,7 +64,7 @@ def found(folder: Path, **aspects: Any) -> list[tuple[str, str, str]]:
         ),
     ],
 )
-def test_what_nobody_can_mean_is_told_with_its_path(
+def test_impossible_values_are_reported_with_their_path(
     tmp_path: Path, aspects: dict[str, Any], severity: str, code: str, path: str
 ) -> None:
     assert found(tmp_path, **aspects) == [(severity, code, f"datasets[0].{path}")]
@@ -75,7 +75,7 @@ def test_a_dataset_of_its_urns_platform_is_not_odd(tmp_path: Path, urn: str) -> 
     assert found(tmp_path, urn=urn) == []
 
 
-def test_a_job_whose_urn_is_none_is_told(tmp_path: Path) -> None:
+def test_a_job_with_an_invalid_urn_is_reported(tmp_path: Path) -> None:
     jobs = [
         Job(urn=urn, name="a", platform="airflow")
         for urn in ("lumos://airflow/a", "not a urn", "urn:li:dataJob:(a,b)")
@@ -97,7 +97,9 @@ def test_a_comparison_says_why_schemas_cannot_be_compared(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("name", ["a.yaml", "a.jsonl", "a.parquet"])
-def test_missing_entries_are_told_beside_other_damage(tmp_path: Path, name: str) -> None:
+def test_missing_entries_are_reported_in_addition_to_other_damage(
+    tmp_path: Path, name: str
+) -> None:
     write_snapshot(tmp_path / name, FACTS, many(5))
     spoiled = _spoiled(tmp_path / name)
     counts = [problem for problem in spoiled if problem.code == "count"]
@@ -132,12 +134,12 @@ def test_a_snapshot_edited_by_hand_is_valid_without_its_hashes(tmp_path: Path) -
     document["datasets"][0]["ownership"] = {"owners": [{"name": "john.doe"}]}
     document["datasets"][0]["governance"] = {"tags": ["new"]}
     file.write_text(json.dumps(document))
-    told = {problem.path: problem.severity for problem in validate(file)}
-    assert told == {"counts.owners": "warning", "counts.tags": "warning", "hashes": "warning"}
+    severities = {problem.path: problem.severity for problem in validate(file)}
+    assert severities == {"counts.owners": "warning", "counts.tags": "warning", "hashes": "warning"}
     document["users"].pop()
     file.write_text(json.dumps(document))
-    told = {problem.path: problem.severity for problem in validate(file)}
-    assert told["counts.users"] == "error"
+    severities = {problem.path: problem.severity for problem in validate(file)}
+    assert severities["counts.users"] == "error"
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def differences(
     return list(found)
 
 
-def told(found: Iterable[Difference]) -> list[tuple[str, str, str]]:
+def difference_rows(found: Iterable[Difference]) -> list[tuple[str, str, str]]:
     return [(each.path, each.change, each.impact) for each in found]
 
 
@@ -297,7 +297,7 @@ def test_a_difference_is_judged_by_what_it_takes_away(
     old = msgspec.structs.replace(BASE, **{aspect: before})
     new = msgspec.structs.replace(BASE, **{aspect: after})
     found = differences(tmp_path, [old], [new])
-    assert told(found) == expected
+    assert difference_rows(found) == expected
     assert {(each.kind, each.key, each.aspect) for each in found} <= {("dataset", BASE.urn, aspect)}
 
 
@@ -326,7 +326,7 @@ def test_schemas_that_nobody_can_compare_are_called_breaking(tmp_path: Path) -> 
     assert "is defined twice" in found.notes[0]
 
 
-def test_datasets_that_came_and_went_are_told_whole(tmp_path: Path) -> None:
+def test_added_and_removed_datasets_are_reported_as_a_whole(tmp_path: Path) -> None:
     entries = list(many(4))
     found = differences(tmp_path, entries[:3], entries[1:])
     assert [(each.key, each.aspect, each.change, each.impact) for each in found] == [
@@ -378,7 +378,9 @@ def test_aspects_beside_the_main_ones_are_compared_when_asked_for(tmp_path: Path
     )
     assert {each.aspect for each in differences(tmp_path, [old], [new])} == {"properties"}
     found = differences(tmp_path, [old], [new], aspects=(*COMPARED, *OPTIONAL_ASPECTS))
-    assert [(each.aspect, *rest) for each, rest in zip(found, told(found), strict=True)] == [
+    assert [
+        (each.aspect, *rest) for each, rest in zip(found, difference_rows(found), strict=True)
+    ] == [
         ("properties", "a", "changed", "informational"),
         ("properties", "b", "removed", "non-breaking"),
         ("properties", "c", "added", "informational"),
@@ -395,7 +397,9 @@ def test_what_only_one_catalog_knows_is_missed_when_it_is_gone(tmp_path: Path) -
     old = msgspec.structs.replace(BASE, raw=carried)
     new = msgspec.structs.replace(BASE, raw={"datahub": {"deprecation": [3], "siblings": [4]}})
     found = differences(tmp_path, [old], [new])
-    assert [(each.aspect, *rest) for each, rest in zip(found, told(found), strict=True)] == [
+    assert [
+        (each.aspect, *rest) for each, rest in zip(found, difference_rows(found), strict=True)
+    ] == [
         ("raw", "atlas", "removed", "informational"),
         ("raw", "datahub.deprecation", "changed", "informational"),
         ("raw", "datahub.embed", "removed", "informational"),

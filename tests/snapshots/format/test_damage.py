@@ -66,7 +66,7 @@ def test_odd_and_many_datasets_are_sound_too(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_an_edited_dataset_is_told_by_its_hash(tmp_path: Path, name: str) -> None:
+def test_an_edited_dataset_is_reported_by_its_hash(tmp_path: Path, name: str) -> None:
     file = replaced(written(tmp_path, name), "Master customer table", "Mistress customer table")
     (problem,) = validate(file)
     assert problem.code == "hash"
@@ -99,7 +99,7 @@ def test_a_hash_is_that_of_the_content_and_not_of_its_layout(tmp_path: Path, nam
         ('"users":"', '"users":"0', "hashes.users"),
     ],
 )
-def test_an_edited_header_is_told(tmp_path: Path, old: str, new: str, place: str) -> None:
+def test_an_edited_header_is_reported(tmp_path: Path, old: str, new: str, place: str) -> None:
     file = replaced(written(tmp_path), old, new)
     assert [path for _, path in problems(file)] == [place]
 
@@ -154,10 +154,10 @@ def test_lines_that_are_none_do_not_hide_the_next_problem(tmp_path: Path) -> Non
     lines[4] = '{"person":{"name":"x"}}'
     lines[-1] = lines[-1].replace('"platform":"snowflake"', '"platform":7')
     file.write_text("\n".join(lines))
-    told = {path: code for code, path in problems(file)}
-    assert told["line 3"] == "format"
-    assert told["line 5"] == "format"
-    assert told[f"line {len(lines)}: dataset.platform"] == "format"
+    reported = {path: code for code, path in problems(file)}
+    assert reported["line 3"] == "format"
+    assert reported["line 5"] == "format"
+    assert reported[f"line {len(lines)}: dataset.platform"] == "format"
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -201,7 +201,7 @@ def test_a_version_without_quotes_is_understood(
     assert (problem.code, problem.path, words in problem.text) == (code, "format_version", True)
 
 
-def test_a_dataset_that_stands_twice_is_told(tmp_path: Path) -> None:
+def test_a_duplicate_dataset_is_reported(tmp_path: Path) -> None:
     file = written(tmp_path)
     lines = file.read_text().splitlines()
     file.write_text("\n".join([*lines, lines[-1]]))
@@ -210,7 +210,7 @@ def test_a_dataset_that_stands_twice_is_told(tmp_path: Path) -> None:
         content(file)
 
 
-def test_a_dataset_that_stands_twice_in_a_document_is_told(tmp_path: Path) -> None:
+def test_a_duplicate_dataset_in_a_document_is_reported(tmp_path: Path) -> None:
     file = written(tmp_path, "estate.json")
     document = json.loads(file.read_text())
     document["datasets"].append(document["datasets"][0])
@@ -218,7 +218,7 @@ def test_a_dataset_that_stands_twice_in_a_document_is_told(tmp_path: Path) -> No
     assert ("duplicate", "datasets[2]") in problems(file)
 
 
-def test_a_stream_that_is_out_of_order_is_told(tmp_path: Path) -> None:
+def test_a_stream_that_is_out_of_order_is_reported(tmp_path: Path) -> None:
     file = written(tmp_path)
     lines = file.read_text().splitlines()
     lines[-1], lines[-2] = lines[-2], lines[-1]
@@ -228,7 +228,7 @@ def test_a_stream_that_is_out_of_order_is_told(tmp_path: Path) -> None:
         content(file)
 
 
-def test_a_kind_that_stands_after_the_datasets_is_told(tmp_path: Path) -> None:
+def test_a_kind_of_items_after_the_datasets_is_reported(tmp_path: Path) -> None:
     file = written(tmp_path)
     header, first, *lines = file.read_text().splitlines()
     file.write_text("\n".join([header, *lines, first]))
@@ -245,7 +245,7 @@ def test_documents_may_be_in_any_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_dangling_lineage_is_told_at_its_edge(tmp_path: Path, name: str) -> None:
+def test_dangling_lineage_is_reported_at_its_edge(tmp_path: Path, name: str) -> None:
     entries = list(many(3))
     write_snapshot(tmp_path / name, FACTS, [entries[0], entries[2]])
     (problem,) = validate(tmp_path / name)
@@ -269,8 +269,8 @@ def test_people_and_words_are_missed_only_where_some_are_listed(tmp_path: Path) 
     )
     assert list(validate(tmp_path / "a.json")) == []
     write_snapshot(tmp_path / "b.json", FACTS, **(given | {"users": given["users"][1:]}))
-    told = {problem.path: problem.severity for problem in validate(tmp_path / "b.json")}
-    assert told == {
+    reported = {problem.path: problem.severity for problem in validate(tmp_path / "b.json")}
+    assert reported == {
         "glossary[2].owners[0]": "warning",
         "groups[0].members[0]": "warning",
         "jobs[0].owner": "warning",
@@ -305,7 +305,7 @@ def test_people_and_words_are_missed_only_where_some_are_listed(tmp_path: Path) 
         ('"users":[', '"users":7,"x":[', "users"),
     ],
 )
-def test_what_the_format_does_not_allow_is_told_with_its_path(
+def test_what_the_format_does_not_allow_is_reported_with_its_path(
     tmp_path: Path, old: str, new: str, path: str
 ) -> None:
     file = replaced(written(tmp_path, "estate.json"), old, new)
@@ -314,7 +314,7 @@ def test_what_the_format_does_not_allow_is_told_with_its_path(
         content(file)
 
 
-def test_a_urn_that_is_none_is_told(tmp_path: Path) -> None:
+def test_an_invalid_urn_is_reported(tmp_path: Path) -> None:
     first, second = list(many(2))
     odd = msgspec.structs.replace(first, urn="urn:li:dataset:(s3,x,PROD)")
     other = msgspec.structs.replace(second, urn="lumos://s3/a b", lineage=None)
@@ -322,13 +322,13 @@ def test_a_urn_that_is_none_is_told(tmp_path: Path) -> None:
     assert problems(tmp_path / "a.json") == [("urn", "datasets[0].urn"), ("urn", "datasets[1].urn")]
 
 
-def test_keys_that_the_format_does_not_have_are_told(tmp_path: Path) -> None:
+def test_keys_that_the_format_does_not_have_are_reported(tmp_path: Path) -> None:
     file = written(tmp_path, "estate.yaml")
     replaced(file, "    business_context: Who pays", "    business_contxt: Who pays")
-    told = {problem.code: problem for problem in validate(file)}
-    assert told["unknown_key"].path.endswith("datasets[1].documentation.business_contxt")
-    assert told["unknown_key"].severity == "warning"
-    assert told["unknown_key"].path.startswith(f"line {line_of(file, f'- urn: {CUSTOMERS}')}: ")
+    reported = {problem.code: problem for problem in validate(file)}
+    assert reported["unknown_key"].path.endswith("datasets[1].documentation.business_contxt")
+    assert reported["unknown_key"].severity == "warning"
+    assert reported["unknown_key"].path.startswith(f"line {line_of(file, f'- urn: {CUSTOMERS}')}: ")
 
 
 @pytest.mark.parametrize(
@@ -448,7 +448,7 @@ def test_a_line_without_end_is_stopped(tmp_path: Path, monkeypatch: pytest.Monke
     assert ("too_large", f"line {last}") in problems(file)
 
 
-def test_damaged_zstd_is_told(tmp_path: Path) -> None:
+def test_damaged_zstd_is_reported(tmp_path: Path) -> None:
     write_snapshot(tmp_path / "a.jsonl.zst", FACTS, many(500))
     data = bytearray((tmp_path / "a.jsonl.zst").read_bytes())
     middle = len(data) // 2
@@ -525,7 +525,7 @@ def test_a_damaged_parquet_file_is_named(tmp_path: Path, share: float) -> None:
     ],
     ids=["no hash", "number as URN", "no body", "another dataset's body"],
 )
-def test_parquet_with_other_columns_is_told(
+def test_parquet_with_other_columns_is_reported(
     tmp_path: Path, columns: dict[str, Any], code: str, path: str
 ) -> None:
     folder = written(tmp_path, "estate.parquet")
@@ -567,7 +567,7 @@ def test_random_damage_never_ends_in_a_traceback(tmp_path: Path, name: str) -> N
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_list_under_a_wrong_name_is_told(tmp_path: Path, name: str) -> None:
+def test_a_list_under_a_wrong_name_is_reported(tmp_path: Path, name: str) -> None:
     file = written(tmp_path, name)
     header = file if file.is_file() else file / "manifest.json"
     if name == "estate.jsonl.zst":

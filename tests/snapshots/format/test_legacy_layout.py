@@ -269,7 +269,7 @@ def test_an_earlier_layout_validates(nested: Path) -> None:
     assert list(validate(nested)) == []
 
 
-def test_a_dangling_edge_of_an_earlier_layout_is_told_with_its_place(flat: Path) -> None:
+def test_a_dangling_edge_of_an_earlier_layout_is_reported_with_its_position(flat: Path) -> None:
     (problem,) = validate(flat)
     assert problem.code == "reference"
     assert problem.path.endswith("datasets[0].lineage.upstream[0]")
@@ -490,7 +490,7 @@ def test_a_later_version_of_an_earlier_layout_is_refused(
         ),
     ],
 )
-def test_what_is_wrong_in_an_earlier_layout_is_told_with_its_place(
+def test_what_is_wrong_in_an_earlier_layout_is_reported_with_its_position(
     tmp_path: Path, part: dict[str, object], path: str
 ) -> None:
     file = tmp_path / "flat.json"
@@ -507,7 +507,7 @@ def test_what_is_wrong_in_an_earlier_layout_is_told_with_its_place(
 
 
 @pytest.mark.parametrize(
-    ("told", "meant"),
+    ("given", "meant"),
     [
         ("urn:li:dataset:(csv,user_data,PROD)", "lumos://csv/user_data"),
         ("urn:li:dataset:(urn:li:dataPlatform:s3,lake/raw/a.b,PROD)", "lumos://s3/lake/raw/a.b"),
@@ -520,9 +520,9 @@ def test_what_is_wrong_in_an_earlier_layout_is_told_with_its_place(
     ],
 )
 def test_urns_of_other_catalogs_become_those_of_lumos(
-    tmp_path: Path, told: str, meant: str
+    tmp_path: Path, given: str, meant: str
 ) -> None:
     head = {"lumos_version": "1.0.0", "export_timestamp": "2024-01-15T10:30:00Z"}
-    (tmp_path / "a.json").write_bytes(msgspec.json.encode(head | {"datasets": [{"urn": told}]}))
+    (tmp_path / "a.json").write_bytes(msgspec.json.encode(head | {"datasets": [{"urn": given}]}))
     with open_snapshot(tmp_path / "a.json") as snapshot:
         assert [entry.urn for entry in snapshot.datasets()] == [meant]

@@ -42,24 +42,26 @@ def by_kind(items: list[Any]) -> dict[str, list[Any]]:
 @pytest.mark.parametrize("name", NAMES)
 @MANY
 @given(
-    estate=st.lists(entries(), max_size=3, unique_by=lambda entry: entry.urn),
+    entries_written=st.lists(entries(), max_size=3, unique_by=lambda entry: entry.urn),
     items=st.lists(ITEMS, max_size=4),
 )
 def test_an_estate_comes_back_from_every_encoding(
-    name: str, estate: list[CatalogEntry], items: list[Any]
+    name: str, entries_written: list[CatalogEntry], items: list[Any]
 ) -> None:
     given_items = by_kind(items)
     with TemporaryDirectory() as folder:
-        first = write_snapshot(Path(folder) / name, FACTS, estate, **given_items)
+        first = write_snapshot(Path(folder) / name, FACTS, entries_written, **given_items)
         found = content(Path(folder) / name)
-        assert found.pop("datasets") == sorted(estate, key=lambda entry: entry.urn)
+        assert found.pop("datasets") == sorted(entries_written, key=lambda entry: entry.urn)
         assert found == given_items
         # Random texts are odd in many ways, which is no error.
         found_codes = {
             problem.code for problem in validate(Path(folder) / name) if problem.severity == "error"
         }
         assert found_codes <= {"reference"}
-        again = write_snapshot(Path(folder) / f"again-{name}", FACTS, estate, **given_items)
+        again = write_snapshot(
+            Path(folder) / f"again-{name}", FACTS, entries_written, **given_items
+        )
         assert again == first
         written = all_bytes(Path(folder) / name).values()
         assert list(written) == list(all_bytes(Path(folder) / f"again-{name}").values())

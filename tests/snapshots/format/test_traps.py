@@ -41,7 +41,9 @@ def compared(before: Path, after: Path) -> list[Any]:
         ('"started_at":"{}"', "jobs[0].runs[0].started_at"),
     ],
 )
-def test_a_time_without_a_zone_is_told_with_its_path(tmp_path: Path, old: str, path: str) -> None:
+def test_a_time_without_a_zone_is_reported_with_its_path(
+    tmp_path: Path, old: str, path: str
+) -> None:
     zoned = "2024-01-15T12:00:00Z"
     file = replaced(
         written(tmp_path, "estate.json"), old.format(zoned), old.format(zoned.removesuffix("Z"))
@@ -158,7 +160,7 @@ def test_a_comparison_refuses_entries_that_nobody_counted(tmp_path: Path) -> Non
     ],
 )
 @pytest.mark.parametrize("is_formatted", [False, True])
-def test_a_key_that_stands_twice_is_told(
+def test_a_duplicate_key_is_reported(
     tmp_path: Path, name: str, old: str, new: str, path: str, is_formatted: bool
 ) -> None:
     file = replaced(written(tmp_path, name), old, new)
@@ -172,7 +174,7 @@ def test_a_key_that_stands_twice_is_told(
         content(file)
 
 
-def test_a_line_whose_word_stands_twice_is_told(tmp_path: Path) -> None:
+def test_a_line_with_a_duplicate_word_is_reported(tmp_path: Path) -> None:
     file = written(tmp_path)
     *lines, last = file.read_text().splitlines()
     file.write_text("\n".join([*lines, f'{{ "dataset": {{}}, {last[1:]}']))
