@@ -461,7 +461,7 @@ class ApiServer:
         return self._event_stream(request, self._follow(start))
 
     async def _follow(self, start: int) -> AsyncGenerator[ServerSentEventMessage, None]:
-        """The changes after a position, with comments that keep connections through proxies open."""
+        """The changes after a position, with comments that keep idle connections open."""
         with self._open_stream():
             yield _CONNECTED
             async for found in self._feed.follow(start, idle_seconds=_KEEP_ALIVE_SECONDS):
