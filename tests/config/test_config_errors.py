@@ -219,7 +219,7 @@ MISTAKES = {
     ),
     "a nested Spark option": (
         "spark: {config: {spark: {executor: 1}}}",
-        ["lumos.yaml:1: spark: The Spark option 'spark' must be text, a number or a switch."],
+        ["lumos.yaml:1: spark: The Spark option 'spark' must be text, a number or a boolean."],
     ),
     "a unit of cost without its prefix": (
         "cost_model: {compute: {spark: {per_dbu: 1}}}",

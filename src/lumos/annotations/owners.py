@@ -72,8 +72,8 @@ class Owners:
     ) -> OwnerAddReport:
         """Add or update a user or a group; `members` are added to the existing ones.
 
-        Without `group`, an owner keeps its kind, and that of a new one is decided by the
-        configuration.
+        Without `group`, an existing owner keeps its kind; the configuration decides the kind of a
+        new one.
         """
         name = name.strip()
         if not name:
@@ -149,7 +149,7 @@ class Owners:
         )
 
     def list(self, dataset: str | None = None, *, unowned: bool = False) -> OwnerListReport:
-        """Count the datasets of each owner and those without; with `dataset`, also list them."""
+        """Count datasets by owner, and those without one; with `dataset`, list them as well."""
         store = self._writer.store
         known = (
             list(store.list(DatasetFilter())) if dataset is None else find_datasets(store, dataset)

@@ -222,7 +222,7 @@ def _named_owner(name: str, dataset: Dataset, annotations: AnnotationsByReporter
 
 
 def check_editable_properties(dataset: Dataset, names: Iterable[str]) -> None:
-    """Fail for properties of the data source, which the next scan would overwrite."""
+    """Raise an error for properties of the data source, which the next scan would overwrite."""
     prefix = f"{dataset.platform}."
     has_source_properties = any(name.startswith(prefix) for name in dataset.properties or {})
     if dataset.definition is None and not has_source_properties:

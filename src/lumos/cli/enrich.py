@@ -31,8 +31,8 @@ def enrich(
         bool,
         typer.Option(
             "--infer",
-            help="Annotate what has no annotations, by glossary_mappings and path_patterns of the "
-            "configuration.",
+            help="Infer missing descriptions and terms from names, by glossary_mappings and "
+            "path_patterns of the configuration.",
         ),
     ] = False,
     dry_run: DryRun = False,

@@ -44,8 +44,8 @@ FILE_NAME: Final = "lumos.yaml"
 
 def find_file(directory: Path, environment: Mapping[str, str]) -> Path | None:
     """The file to load: the value of `LUMOS_CONFIG`, or `lumos.yaml` in the directory."""
-    if platforms := environment.get(FILE_VARIABLE):
-        return directory / platforms
+    if file_name := environment.get(FILE_VARIABLE):
+        return directory / file_name
     file = directory / FILE_NAME
     return file if file.exists() else None
 
@@ -211,7 +211,7 @@ FILE_VARIABLE: Final = "LUMOS_CONFIG"
 
 _PREFIX: Final = "LUMOS_"
 # Variables that are read elsewhere and are not settings.
-_SWITCHES: Final = frozenset(
+_OTHER_LUMOS_VARIABLES: Final = frozenset(
     {FILE_VARIABLE, "LUMOS_CLASS_ARCHIVE", "LUMOS_DATAHUB_FILES", "LUMOS_DEBUG", "LUMOS_QUIET",
      "LUMOS_SERVER", "LUMOS_TOKEN", "LUMOS_VERBOSE"}
 )  # fmt: skip
@@ -237,7 +237,11 @@ def variables(
 
 def unused_variables(environment: Mapping[str, str]) -> tuple[str, ...]:
     """Variables with the prefix of Lumos that are not settings."""
-    ours = (name for name in environment if name.startswith(_PREFIX) and name not in _SWITCHES)
+    ours = (
+        name
+        for name in environment
+        if name.startswith(_PREFIX) and name not in _OTHER_LUMOS_VARIABLES
+    )
     return tuple(sorted(name for name in ours if _target(name) is None))
 
 

@@ -439,7 +439,7 @@ class SparkSettings(Section, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         for name, value in self.config.items():
             if not isinstance(value, (str, int, float, Secret)):
-                raise MisuseError(f"The Spark option '{name}' must be text, a number or a switch.")
+                raise MisuseError(f"The Spark option '{name}' must be text, a number or a boolean.")
 
     def properties(self) -> dict[str, str]:
         """The Spark options as text, secrets revealed."""

@@ -203,10 +203,10 @@ def distinct_names(names: Sequence[str]) -> list[str]:
 def name_of_unnamed_column(names: Sequence[str]) -> str | None:
     """The generated name of the column whose name is empty, if any."""
     numbered = enumerate(names, start=1)
-    return next((name for number, name in numbered if _is_suffixed_for(name, number)), None)
+    return next((name for number, name in numbered if _is_generated_name(name, number)), None)
 
 
-def _is_suffixed_for(name: str, position: int) -> bool:
+def _is_generated_name(name: str, position: int) -> bool:
     start = f"column_{position}"
     return name.startswith(start) and not name[len(start) :].replace(f"_{position}", "")
 

@@ -1,7 +1,7 @@
 """The baseline in `.lumos/baseline.yaml`: known findings when a repository introduced the gate.
 
-Findings in it only have no effect in the change that adds the file; like waivers, they no longer
-count after the merge. Missing documentation is accepted until it is written.
+Its findings do not block the change that adds the file. Like waivers, they have no effect after
+that change is merged. Missing documentation is accepted until it is written.
 """
 
 from collections.abc import Iterable, Sequence

@@ -49,9 +49,9 @@ class GateFinding(Report, frozen=True, kw_only=True):
     An `error` breaks a reader, and a `warning` is undetermined; missing documentation is an `error`
     if it blocks. The policy decides whether a finding `blocks`; None means only with --strict. The
     fingerprint does not depend on lines and formatting. `declared` is the location of the change,
-    `used` that of the affected use, and `trail` leads from the changed column to the used one.
-    `bump` is the effect on the schema version of the dataset. `monthly_cost` is the cost of the
-    affected dataset.
+    and `used` the location where the affected dataset uses the column. `trail` leads from the
+    changed column to the used one. `bump` is the effect on the schema version of the dataset.
+    `monthly_cost` is the cost of the affected dataset.
     """
 
     fingerprint: str

@@ -22,7 +22,7 @@ _MAX_REASON_LENGTH: Final = 400
 
 
 class SparkCheckReport(Report, frozen=True, kw_only=True):
-    """The Spark check of one statement; `fails` means an error only with the proposed schema.
+    """The Spark check of one statement; `fails` means that only the new schema causes an error.
 
     `error` is that error, or why the statement cannot be checked. `agrees` means that the result is
     consistent with the verdict; this is always true if the statement cannot be checked.

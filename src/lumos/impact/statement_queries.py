@@ -1,4 +1,4 @@
-"""Queries with the same result as the values that CREATE, INSERT, UPDATE or MERGE write."""
+"""Converts CREATE, INSERT, UPDATE and MERGE to queries that return the written values."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple

@@ -86,7 +86,7 @@ class JobArguments(
 
     @classmethod
     def of_step(cls, text: str) -> "JobArguments":
-        """The arguments that the text after the colon of a step means."""
+        """Parse the text after the colon of a step."""
         raise NotImplementedError
 
     def key(self, settings: Settings) -> str | None:  # noqa: ARG002
@@ -94,7 +94,7 @@ class JobArguments(
         return None
 
     def run(self, lumos: JobVerbs, progress: Progress) -> object:
-        """Do the work and return the report."""
+        """Run the job and return its report."""
         raise NotImplementedError
 
 
@@ -431,7 +431,7 @@ def plan_job(kind: str, arguments: Mapping[str, Any]) -> JobPlan:
 
 
 def plan_steps(texts: Sequence[str]) -> JobPlan:
-    """The job that steps such as `ingest:sources.yaml` mean: one kind, or a chain."""
+    """Parse steps such as `ingest:sources.yaml` to a job of one kind, or to a chain."""
     if not texts:
         raise MisuseError(
             "Name at least one step, as in: lumos run ingest:sources.yaml export:nightly.json"

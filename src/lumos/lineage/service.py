@@ -255,7 +255,7 @@ class LineageService:
                     end = resolver.find(parse_reference(urns[0]), dialect=None)
             ends.append(end)
         for end in ends:
-            # An error, not a remark as for files: the user can correct the name at once.
+            # Ingested files only get a remark, but here the user can correct the name at once.
             if end.way is ResolutionMethod.AMBIGUOUS:
                 raise AmbiguousName(end.name, end.candidates)
         return ends[0], ends[1]

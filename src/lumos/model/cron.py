@@ -31,7 +31,7 @@ _MAX_LAG: Final = timedelta(days=31)
 _MAX_LENGTH: Final = 200
 # A due time counts as missed by `catch_up: none` if no worker noticed it for this long.
 _GRACE: Final = timedelta(minutes=5)
-# More due times than these are not caught up at once.
+# The maximum number of due times to catch up at once.
 MAX_CAUGHT_UP: Final = 1_000
 _LOOK_BACK: Final = (0.05, 2, 62)
 # The 29th of February occurs once in eight years at least.
@@ -126,7 +126,7 @@ def last_due(expression: str, timezone: str, now: datetime) -> datetime | None:
 
 def _last_due(expression: str, timezone: str, *, first: datetime, now: datetime) -> datetime:
     """The last due time that is not after `now`."""
-    # After a long outage of a schedule that is due every minute, most due times do not matter.
+    # Look back step by step: after a long outage, a schedule has very many due times.
     for days in _LOOK_BACK:
         start = now - timedelta(days=days)
         if start <= first:
@@ -139,7 +139,7 @@ def _last_due(expression: str, timezone: str, *, first: datetime, now: datetime)
 
 
 def jitter_of(name: str, due: datetime, jitter: int) -> timedelta:
-    """The delay of the job of a due time: up to `jitter` seconds, the same for all workers."""
+    """The delay of a job after its due time: up to `jitter` seconds, the same for all workers."""
     if not jitter:
         return timedelta()
     digest = hashlib.blake2b(f"{name} {due.isoformat()}".encode(), digest_size=8).digest()

@@ -200,7 +200,7 @@ class Reminders:
         if reminder.quiet_hours is not None:
             quiet_hours = parse_quiet_hours(reminder.quiet_hours)
             send_at = quiet_hours.next_end(now, reminder.timezone)
-        messages, opted_out, unreached = self._address(reminder, drafts)
+        messages, opted_out, unreached = self._add_channels(reminder, drafts)
         # Before its first due time, a reminder is only run manually; that run is due now.
         run = ReminderRun(reminder=name, due_at=due_at or now, ran_at=now, position=position)
         repeated = last is not None and last.due_at >= run.due_at
@@ -249,11 +249,11 @@ class Reminders:
 
     # Who gets which message
 
-    def _address(
+    def _add_channels(
         self, reminder: Reminder, drafts: Iterable[ReminderMessage]
     ) -> tuple[list[ReminderMessage], tuple[str, ...], tuple[str, ...]]:
         """The messages with their channels, and the owners who opted out or have no address."""
-        silent = {name.casefold() for name in reminder.opt_out}
+        opted_out_names = {name.casefold() for name in reminder.opt_out}
         channels = reminder.channels or tuple(self._notifications.channels)
         shared = tuple(each for each in channels if not self._notifications.is_per_owner(each))
         people = self._people()
@@ -262,7 +262,7 @@ class Reminders:
         unreached: list[str] = []
         for each in drafts:
             name = each.recipient
-            if name is not None and name.casefold() in silent:
+            if name is not None and name.casefold() in opted_out_names:
                 opted_out.append(name)
                 continue
             open_channels = (

@@ -246,7 +246,7 @@ def _slices(files: Iterable[LiveFile]) -> Iterator[tuple[LiveFile, list[LiveFile
     base: LiveFile | None = None
     logs: list[LiveFile] = []
     for file in files:
-        if file.format == _LOG and base is not None and _group(file) == _group(base):
+        if file.format == _LOG and base is not None and _file_group(file) == _file_group(base):
             logs.append(file)
             continue
         if base is not None:
@@ -256,7 +256,7 @@ def _slices(files: Iterable[LiveFile]) -> Iterator[tuple[LiveFile, list[LiveFile
         yield base, logs
 
 
-def _group(file: LiveFile) -> tuple[str, str]:
+def _file_group(file: LiveFile) -> tuple[str, str]:
     folder, _, name = file.path.rpartition("/")
     return folder, name.lstrip(".").partition("_")[0]
 

@@ -345,7 +345,7 @@ def limit_rows(files: SourceFiles, rows: int) -> Iterator[SourceFile]:
 
 
 def sample_files(files: SourceFiles, share: float) -> Iterator[SourceFile]:
-    """Yield files with a share of the bytes: always the same files, the last one in part."""
+    """Yield files with a share of the bytes, always the same ones; the last one is read in part."""
     wanted_bytes = share * files.size
     hashes = b"".join(identity_of(file.task.path) for file in files)
     shares = np.zeros(len(files))

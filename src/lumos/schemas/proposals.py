@@ -61,7 +61,7 @@ def is_ambiguous_number(present: DataType, proposed: DataType) -> bool:
 
 
 def is_ambiguous_with_sized_numbers(present: DataType, proposed: DataType) -> bool:
-    """As for JSON Schema, but for columns whose numbers have a size: `format: int64`."""
+    """As in JSON Schema, for columns whose numbers have a size, as in `format: int64`."""
     if proposed == STRING:
         return present == UUID or isinstance(present, Enum | String | Binary)
     return proposed == Timestamp("us", zoned=True) and isinstance(present, Timestamp)
@@ -138,7 +138,7 @@ def complete_proposal(
     if not format.has_partitions:
         missing = (field for field in current.fields if field.partition)
         fields |= {field.name: field for field in missing if field.name not in fields}
-    names = fields if format.is_ordered else _in_order_of(current_fields, fields)
+    names = fields if format.is_ordered else _sort_names(current_fields, fields)
     return Schema(fields=tuple(fields[name] for name in names))
 
 
@@ -203,7 +203,7 @@ def _struct(current: Struct, rendered: Struct, proposed: Struct, format: Proposa
         )
         type = _type(current_member.type, rendered_member.type, each.type, format)
         members[each.name] = Member(each.name, type, nullable=nullable)
-    names = members if format.is_ordered else _in_order_of(current_members, members)
+    names = members if format.is_ordered else _sort_names(current_members, members)
     return Struct(members[name] for name in names)
 
 
@@ -223,8 +223,8 @@ def _with_current_case(
     return result
 
 
-def _in_order_of(order: Iterable[str], names: Iterable[str]) -> list[str]:
-    """The names in the given order, new ones at the end."""
+def _sort_names(order: Iterable[str], names: Iterable[str]) -> list[str]:
+    """Sort names by a given order; new names come last."""
     new_names = dict.fromkeys(names)
     ordered = [name for name in order if name in new_names]
     return [*ordered, *(name for name in new_names if name not in set(ordered))]

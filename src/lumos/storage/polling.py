@@ -14,7 +14,7 @@ _POLLING_SECONDS: Final = 0.5
 def polled_files(
     storage: FileStorage, folder: str, report: Callable[[list[str]], None]
 ) -> Iterator[None]:
-    """Call a function with the names of the files in a folder, again and again."""
+    """Call a function periodically with the names of the files in a folder."""
     finished = Event()
 
     def poll() -> None:

@@ -176,7 +176,7 @@ class ValueTemplate(NamedTuple):
         named = words - _WRITER_MARKS if self.has_value else words
         if not named <= WRITER_WORDS or not (named or (self.has_value and not words)):
             return False
-        # Characters other than letters, digits and separators also name something: 🎉1, $1.
+        # Other characters are part of a name, too: 🎉1 and $1 are not only numbers.
         return (
             _SEPARATORS_AND_DIGITS.fullmatch(_LETTERS.sub("", _PLACEHOLDER.sub("", self.text)))
             is not None
@@ -251,12 +251,12 @@ def _values_in_folder(name: str) -> Iterator[NameValue]:
     for value in _values(name):
         # A value after a date is its time or a counter for that day: orders_20240301_093000.
         follows_date = end_of_date >= 0 and not name[end_of_date : value.start].strip("-_. ")
-        if follows_date or _varies_in_folder(name, value):
+        if follows_date or _is_folder_value(name, value):
             end_of_date = value.end if follows_date or value.kind in TIME_KINDS else -1
             yield value
 
 
-def _varies_in_folder(name: str, value: NameValue) -> bool:
+def _is_folder_value(name: str, value: NameValue) -> bool:
     """Whether a value that does not follow a date may differ between folders of one dataset."""
     if name[value.start : value.end].isdigit() and value.kind in ("n", "number"):
         return value.end - value.start == _ACCOUNT_DIGITS
@@ -328,7 +328,7 @@ def _values_of_word(name: str, start: int, word: str) -> Iterator[NameValue]:
             _PLACEHOLDER_KINDS.get(kind, kind), start + inner.start(), start + inner.end()
         )
         return
-    # The last part of a name may be counted: table1.
+    # The number may be a counter at the end of the name: table1.
     if number is not None and end == len(name):
         yield NameValue("n", start + number.start(), end)
 

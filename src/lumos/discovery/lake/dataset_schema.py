@@ -36,12 +36,12 @@ from lumos.model.types import (
     Struct,
 )
 
-# The number of consecutive scans with an earlier shape as the newest, until it is used again.
+# The number of consecutive scans in which an earlier shape must be the newest to be used again.
 _SCANS_TO_RETURN: Final = 2
 _SCANS_TO_RETURN_FROM_ALTERNATING: Final = 5
-# After how many scans with a single writer earlier alternation is forgotten.
+# The number of consecutive scans with a single writer after which a dataset stops alternating.
 _SCANS_TO_FORGET_ALTERNATION: Final = 3
-# After how many changes between writers a dataset is considered alternating.
+# The number of changes between writers after which a dataset is alternating.
 _TURNS_TO_ALTERNATE: Final = 2
 
 # The last partition of some files, and the modification time of the newest file in it.
@@ -195,11 +195,11 @@ def _choose_earlier_shape(present: Mapping[str, PresentShape], memory: ShapeMemo
         return SchemaChoice(memory=_update_current(memory, current, has_others=bool(later)))
     if not later:
         return SchemaChoice(memory=memory)
-    leader = max(later, key=lambda each: (each.newest, memory.ranks[each.shape]))
+    newest_shape = max(later, key=lambda each: (each.newest, memory.ranks[each.shape]))
     if current is not None and len(later) > 1:
         # Two earlier shapes were written, so neither becomes the current shape.
         return SchemaChoice(memory=_count_turn(memory))
-    return _count_candidate_scan(leader, memory, is_current_missing=current is None)
+    return _count_candidate_scan(newest_shape, memory, is_current_missing=current is None)
 
 
 def _update_current(memory: ShapeMemory, current: PresentShape, *, has_others: bool) -> ShapeMemory:
@@ -215,10 +215,10 @@ def _update_current(memory: ShapeMemory, current: PresentShape, *, has_others: b
 
 
 def _count_candidate_scan(
-    leader: PresentShape, memory: ShapeMemory, *, is_current_missing: bool
+    newest_shape: PresentShape, memory: ShapeMemory, *, is_current_missing: bool
 ) -> SchemaChoice:
-    was_written = leader.newest > memory.candidate_newest
-    if memory.candidate != leader.shape:
+    was_written = newest_shape.newest > memory.candidate_newest
+    if memory.candidate != newest_shape.shape:
         memory = _count_turn(memory)
         scans = 1
     elif was_written or (is_current_missing and not memory.alternating):
@@ -229,14 +229,17 @@ def _count_candidate_scan(
     needed = _SCANS_TO_RETURN_FROM_ALTERNATING if memory.alternating else _SCANS_TO_RETURN
     if scans < needed:
         pending = replace(
-            memory, candidate=leader.shape, candidate_scans=scans, candidate_newest=leader.newest
+            memory,
+            candidate=newest_shape.shape,
+            candidate_scans=scans,
+            candidate_newest=newest_shape.newest,
         )
         return SchemaChoice(memory=pending)
     reverted = replace(
         memory,
-        current=leader.shape,
-        full=leader.full,
-        newest=leader.newest,
+        current=newest_shape.shape,
+        full=newest_shape.full,
+        newest=newest_shape.newest,
         candidate="",
         candidate_scans=0,
         alternating=False,

@@ -1,8 +1,8 @@
 """Argument types of SQL functions, by dialect.
 
-Functions that accept any type are compared with Spark and DuckDB over a grid of types; other
-dialects have those that their documentation describes the same way. A function that is not listed
-is judged by the kinds it accepts, and is undetermined if these are unknown.
+Functions that accept any type are verified on Spark and DuckDB with a grid of types. For other
+dialects, they are listed if their documentation agrees. A function that is not listed is judged by
+the kinds it accepts, and is undetermined if these are unknown.
 """
 
 from collections.abc import Mapping
@@ -109,7 +109,7 @@ _ACCEPTED: Final[dict[type[exp.Expr], Mapping[str, Kinds]]] = {
     **_same_kinds((ArgumentKind.DATE,), "UnixDate"),
     **_same_kinds((ArgumentKind.NUMBER, ArgumentKind.TIME), "ToChar"),
     **_same_kinds(ANY, "Lag Lead NthValue", offset=_SHORT),
-    # Without functions of two arrays, or of an array and an element: their types must match.
+    # Functions of two arrays, or of an array and an element, are omitted: their types must match.
     **_same_kinds(COLLECTION, "Explode ExplodeOuter Posexplode PosexplodeOuter Unnest ArraySize "
              "ArrayToString Inline Bracket MapKeys MapValues Flatten"),
 }  # fmt: skip

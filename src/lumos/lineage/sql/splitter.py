@@ -78,7 +78,7 @@ _AFTER_END: Final = frozenset(
 )
 _TRANSACTION_KEYWORDS: Final = frozenset({"TRANSACTION", "TRAN", "WORK"})
 _CONTROL_KEYWORDS: Final = frozenset({"ELSE", "LOOP", "DO", "EXCEPTION", "REPEAT", "THEN"})
-# Keywords that end the head of a routine, with which its body may start.
+# The first keywords of routine bodies, which end the head of the routine.
 _BODY_KEYWORDS: Final = frozenset(
     {"AS", "IS", "BEGIN", "DECLARE", "RETURN", "SELECT", "INSERT", "UPDATE", "DELETE", "MERGE"}
 )

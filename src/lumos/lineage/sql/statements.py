@@ -82,7 +82,7 @@ class EdgeRecorder:
             )
 
     def plain_edges(self) -> Iterator[ColumnEdge]:
-        """The edges of a script in which no quoted name equals an unquoted one."""
+        """The edges, for a script in which quoted and unquoted names are all different."""
         for edge in self.edges:
             path = edge.from_column
             text = str(path) if isinstance(path, NestedName) else lineage_path(path)

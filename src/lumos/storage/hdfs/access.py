@@ -42,7 +42,7 @@ class HadoopSite(NamedTuple):
 
     @property
     def authority(self) -> str:
-        """The default file system."""
+        """The authority of the default file system."""
         default = urlsplit(self.properties.get("fs.defaultFS", ""))
         return (default.hostname or "") if default.scheme == "hdfs" else ""
 
@@ -68,7 +68,6 @@ def _url(scheme: str, address: str, authority: str) -> str:
     return f"{scheme}://{host}:{port or _PORTS[scheme]}"
 
 
-_PORT: Final = 9870
 _REST: Final = "/webhdfs/v1"
 
 
@@ -100,8 +99,8 @@ class HdfsAccess(StorageAccess, frozen=True, kw_only=True):
 
     def resolve(self, environment: Mapping[str, str] = os.environ) -> "HdfsAccess":
         """The access completed from the environment and Hadoop's own configuration."""
-        is_known = self.user or self.token or self.kerberos
-        user = self.user if is_known else environment.get("HADOOP_USER_NAME", "")
+        has_identity = self.user or self.token or self.kerberos
+        user = self.user if has_identity else environment.get("HADOOP_USER_NAME", "")
         if self.urls:
             return replace(self, user=user)
         site = HadoopSite.of(environment)
@@ -121,7 +120,7 @@ class HdfsAccess(StorageAccess, frozen=True, kw_only=True):
         """The base URLs for paths of an authority."""
         if self.urls and self.contains(authority):
             return tuple(_base(url) for url in self.urls)
-        return (f"http://{_host(f'//{authority}')}:{_PORT}{_REST}",)
+        return (f"http://{_host(f'//{authority}')}:{_PORTS['http']}{_REST}",)
 
 
 def _host(url: str) -> str:
@@ -135,5 +134,5 @@ def _host(url: str) -> str:
 
 def _base(url: str) -> str:
     url = url.rstrip("/")
-    # Gateways have an additional path before it.
+    # URLs of gateways have another path before this one.
     return url if url.endswith(_REST) else f"{url}{_REST}"

@@ -1,8 +1,8 @@
 """The history of a table's schemas.
 
 Each snapshot refers to the schema that it was written with. Changes between two snapshots, or after
-the last one, are only in older metadata files; the files next to a change are opened if the log of
-the current file still lists them.
+the last one, are only in older metadata files. Those around a change are opened, if the metadata
+log of the current file still lists them.
 """
 
 from bisect import bisect_left
@@ -47,7 +47,7 @@ class _Evidence(msgspec.Struct, frozen=True):
     at: int
     schema: int | str
     snapshot: IcebergSnapshot | None
-    # Whether this was the commit of a snapshot, not only of metadata.
+    # Whether the evidence is a snapshot; otherwise it is a metadata file.
     wrote_snapshot: bool
     is_first: bool
     # The sequence number of the last snapshot; 0 in version 1.
