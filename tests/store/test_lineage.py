@@ -13,6 +13,7 @@ from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, Edge, JobR
 from lumos.store import Store
 from lumos.store.lineage import LineageChanges, StoredEdge
 from lumos.store.lineage import reader as lineage_reading
+from lumos.store.lineage.edges import merge_edges
 from lumos.store.lineage.reported_items import MAX_RUNS
 from store.conftest import AT, dataset
 
@@ -93,7 +94,7 @@ def test_edges_of_several_reporters_merge_and_each_origin_is_seen(store: Store) 
     other = ColumnMapping(upstream="x", downstream="y")
     report(store, "declared:l.yaml", edge(A, B, confidence=0.5, columns=(plain, other)))
     report(store, "sql:b", edge(A, B, type="COPIED", columns=(MAPPING,), uses=(USE,)))
-    (merged,) = store.lineage.merged_edges_of(A, "downstream")
+    (merged,) = merge_edges(store.lineage.edges_of(A, "downstream"))
     assert (merged.type, merged.confidence, merged.uses) == ("COPIED", 1.0, (USE,))
     assert merged.columns == (other, MAPPING)
     assert [each.origin for each in merged.origins] == ["declared:l.yaml", "sql:b"]

@@ -29,14 +29,14 @@ from lumos.model.annotation import (
     AnnotationsByReporter,
     Slot,
 )
-from lumos.model.change import ChangeEvent, EventType, Finding
+from lumos.model.change import ChangeEvent, EventType, Finding, make_event_id
 from lumos.model.dataset import ASPECTS, Dataset
 from lumos.model.type_path import field_paths
 from lumos.rendering.text import few
 from lumos.schemas.comparison import compare
 from lumos.schemas.compatibility import judge
 from lumos.schemas.version_rules import level_of
-from lumos.schemas.version_writer import VersionWriter, version_event_id
+from lumos.schemas.version_writer import VersionWriter
 from lumos.store import KnownDataset, Store, Transaction
 from lumos.store.entries import StoredEntry, is_scanned
 from lumos.store.transaction import current_user
@@ -202,7 +202,7 @@ class AnnotationWriter:
             after = msgspec.structs.replace(after, schema_hash=hash, fingerprint=schema.full)
         event = ChangeEvent(
             # "words" is part of stored event ids.
-            event_id=version_event_id("words", urn, after.cloud_version),
+            event_id=make_event_id("words", urn, after.cloud_version),
             urn=urn,
             type=EventType.METADATA_CHANGED,
             at=run.at,

@@ -1,6 +1,5 @@
 """The history of a dataset: renames, merges and splits, and schema changes in a table's log."""
 
-import hashlib
 from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -20,7 +19,7 @@ from lumos.model.annotation import (
     AnnotationMap,
     AnnotationsByReporter,
 )
-from lumos.model.change import Cause, ChangeEvent, EventType
+from lumos.model.change import Cause, ChangeEvent, EventType, make_event_id
 from lumos.model.dataset import Location
 from lumos.model.dataset_pattern import strip_extensions
 from lumos.model.discovery import FoundDataset, PastSchema, TableState
@@ -33,11 +32,6 @@ from lumos.store import KnownDataset, Transaction
 # Aspects that users and tools annotate. Measured aspects are not inherited by parts of a split.
 _INHERITED: Final = ("documentation", "ownership", "governance", "properties", "schedule")
 _MAX_PARTS: Final = 1_000
-
-
-def event_id(*parts: str) -> str:
-    """A hash that identifies a change, so that recording the same change twice has no effect."""
-    return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
 
 
 def dataset_name(found: FoundDataset, urn: Urn) -> str:
@@ -149,7 +143,7 @@ class DatasetSuccession:
         )
         location: Location | None = transaction.aspect(old.urn, "location")
         event = ChangeEvent(
-            event_id=event_id(old.urn, EventType.SPLIT, generation or "", *urns),
+            event_id=make_event_id(old.urn, EventType.SPLIT, generation or "", *urns),
             urn=old.urn,
             type=EventType.SPLIT,
             at=self._at,
@@ -190,7 +184,7 @@ class DatasetSuccession:
     ) -> ChangeEvent:
         verb = "was" if type is EventType.RENAMED else "joined with"
         event = ChangeEvent(
-            event_id=event_id(str(urn), type, old.urn, old.cloud_version),
+            event_id=make_event_id(str(urn), type, old.urn, old.cloud_version),
             urn=str(urn),
             type=type,
             at=self._at,

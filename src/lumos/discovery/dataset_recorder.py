@@ -23,7 +23,6 @@ from lumos.discovery.dataset_history import (
     InheritedAnnotations,
     LastRecordedSchema,
     dataset_name,
-    event_id,
     has_new_schema,
     schema_steps,
 )
@@ -36,7 +35,7 @@ from lumos.discovery.source_metadata import (
     is_unchanged,
 )
 from lumos.model.annotation import DATA_SOURCE, AnnotationKey, AnnotationsByReporter
-from lumos.model.change import ChangeEvent, EventType
+from lumos.model.change import ChangeEvent, EventType, make_event_id
 from lumos.model.dataset import Dataset, Governance, Location, Statistics, Versioning
 from lumos.model.discovery import OF_TABLE, FoundDataset, SourceMetadata
 from lumos.model.urn import Urn
@@ -266,7 +265,9 @@ class DatasetRecorder:
         transaction.save(deleted)
         transaction.save_event(
             ChangeEvent(
-                event_id=event_id(known.urn, EventType.DELETED, str(cloud_version), known.content),
+                event_id=make_event_id(
+                    known.urn, EventType.DELETED, str(cloud_version), known.content
+                ),
                 urn=known.urn,
                 type=EventType.DELETED,
                 at=self._at,
@@ -433,7 +434,7 @@ class DatasetRecorder:
         steps: list[ChangeEvent] = []
         for step in history.steps:
             dataset = _with_field_annotations(replace(found, schema=step.schema), annotations)
-            dataset = replace(dataset, content=event_id(step.version, step.schema.full))
+            dataset = replace(dataset, content=make_event_id(step.version, step.schema.full))
             observed = _to_observed(dataset)
             decision = decide_event(
                 observed, self._recorded_dataset(transaction, known), prefix=self._prefix
@@ -532,7 +533,7 @@ class DatasetRecorder:
             transaction.save(record)
             return record, None
         event = ChangeEvent(
-            event_id=event_id(
+            event_id=make_event_id(
                 record.urn, decision.type, record.cloud_version, found.content, found.schema.full
             ),
             urn=record.urn,

@@ -1,6 +1,7 @@
 """Schema changes, their verdicts, and the events that record them."""
 
 import enum
+import hashlib
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Final, Literal, TypeAlias
@@ -272,3 +273,8 @@ def event_types(names: Iterable[EventType | str]) -> tuple[EventType, ...]:
             raise UnknownName("event type", str(name), known)
         found.append(known[str(name).upper()])
     return tuple(found)
+
+
+def make_event_id(*parts: str) -> str:
+    """A hash that identifies a change, so that recording the same change twice has no effect."""
+    return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()

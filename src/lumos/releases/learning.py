@@ -81,14 +81,6 @@ def learn_schedule(
     )
 
 
-def learn_offset(
-    arrivals: Mapping[PartitionTime, datetime], *, timezone: str = "UTC"
-) -> int | None:
-    """How many due times before a run its partition begins; None if the arrivals do not show it."""
-    learnt = learn_schedule(arrivals, timezone=timezone)
-    return None if learnt is None else learnt.partition_offset
-
-
 def _period_of(seen: list[_Arrival]) -> Period | None:
     """The period that most partitions are apart."""
     periods: Counter[Period | None] = Counter()

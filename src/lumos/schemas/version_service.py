@@ -9,7 +9,14 @@ from typing import Final, NamedTuple, get_args
 import msgspec
 
 from lumos.errors import MisuseError, UnknownName
-from lumos.model.change import DECLARED_BREAKING, ChangeEvent, EventType, Finding, Verdict
+from lumos.model.change import (
+    DECLARED_BREAKING,
+    ChangeEvent,
+    EventType,
+    Finding,
+    Verdict,
+    make_event_id,
+)
 from lumos.model.dataset_pattern import DatasetPattern
 from lumos.model.version import ChangeType, CloudVersion, Level
 from lumos.names import find_dataset, find_datasets, find_urn
@@ -37,7 +44,7 @@ from lumos.schemas.version_tags import (
     moved_datasets,
     run_versions,
 )
-from lumos.schemas.version_writer import VersionWriter, source_path, version_event_id
+from lumos.schemas.version_writer import VersionWriter, source_path
 from lumos.schemas.wording import sentence_of, summary_of
 from lumos.snapshots.store_entries import stored_versioning, utc
 from lumos.store import DatasetFilter, KnownDataset, Store, Transaction
@@ -136,7 +143,7 @@ def _event(needed: _NeededVersion, prefix: str, path: str | None, at: datetime) 
     type = _EVENT_OF_NEED[needed.need]
     prefix_summary = f"cloud versions begin with {prefix} from here"
     return ChangeEvent(
-        event_id=version_event_id(
+        event_id=make_event_id(
             "update", dataset.urn, needed.need, after.cloud_version, after.fingerprint
         ),
         urn=dataset.urn,
@@ -232,7 +239,7 @@ class VersionService:
         raised_by = DEFAULT_LEVEL[change_type] if level is None else _parse_level(level)
         store, at, user = self._open(), datetime.now(UTC), author or current_user()
         urn = find_urn(store, name)
-        event_id = None if key is None else version_event_id("bump", urn, key)
+        event_id = None if key is None else make_event_id("bump", urn, key)
         with store.transaction() as transaction:
             dataset = _live_dataset(transaction, urn)
             earlier = None if event_id is None else transaction.event(event_id)
@@ -240,7 +247,7 @@ class VersionService:
                 return _bump_report(dataset, earlier, applied=False)
             after = self._writer.next_version(dataset, raised_by, at=at)
             event = ChangeEvent(
-                event_id=event_id or version_event_id("bump", urn, after.cloud_version),
+                event_id=event_id or make_event_id("bump", urn, after.cloud_version),
                 urn=urn,
                 type=EVENT_OF_CHANGE[change_type],
                 at=at,

@@ -1,6 +1,5 @@
 """Raises the versions of datasets outside of scans, and records the events."""
 
-import hashlib
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
@@ -49,8 +48,3 @@ def source_path(transaction: Transaction, urn: str) -> str | None:
     """The recorded location of a dataset's data."""
     location: Location | None = transaction.aspect(urn, "location")
     return None if location is None else location.uri
-
-
-def version_event_id(*parts: str) -> str:
-    """A deterministic event id, so that repeating a step does not record it twice."""
-    return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()

@@ -76,10 +76,6 @@ class LineageReader:
             known = current_urns(connection, [urn])
             return tuple(sorted(_edges_at(connection, known.values(), direction), key=_edge_order))
 
-    def merged_edges_of(self, urn: str, direction: Direction) -> tuple[MergedEdge, ...]:
-        """The edges into (upstream) or out of a dataset, merged from all reporters."""
-        return merge_edges(self.edges_of(urn, direction))
-
     def of_dataset(self, urn: str) -> Lineage | None:
         """The edges of a dataset with that current URN, merged from all reporters."""
         with self._database.reading() as connection:
