@@ -11,12 +11,12 @@ from lumos.sources.events import ReceivedMessage
 QUIET_SECONDS: Final = 0.25
 # The longest time between the first event of a batch and its scan.
 MAX_DELAY: Final = 5.0
-# Messages that arrive together and late are a backlog, whose end is waited for.
+# This many late messages at once are a backlog; the batch then waits until they have all arrived.
 BACKLOG_MESSAGES: Final = 50
 BACKLOG_QUIET_SECONDS: Final = 2.0
 MAX_BACKLOG_DELAY: Final = 120.0
-# Messages that are held in memory; the others stay in the queue. SQS delivers at most 120,000
-# messages that are not deleted.
+# The maximum number of messages in memory; the others stay in the queue. SQS delivers at most
+# 120,000 messages that are not deleted.
 MAX_BUFFERED_MESSAGES: Final = 110_000
 _MAX_BUFFERED_EVENTS: Final = 200_000
 
@@ -120,13 +120,13 @@ class EventBuffer:
             return max(ready_at, self._not_before)
 
     def take(self) -> Sequence[ReceivedMessage]:
-        """The messages of the batch, which are held until `finish` or `put_back`."""
+        """The messages of the batch, which stay in the buffer until `finish` or `put_back`."""
         with self._changed:
             self._taken, self._waiting = self._waiting, {}
             return list(self._taken.values())
 
     def finish(self, *, seconds: float) -> None:
-        """Forget the messages of the batch, whose scan took so long."""
+        """Remove the messages of the batch; `seconds` is the duration of its scan."""
         with self._changed:
             for receipt, message in self._taken.items():
                 self._events -= len(message.events)
@@ -136,7 +136,7 @@ class EventBuffer:
             self._delay = min(max(QUIET_SECONDS, seconds), MAX_DELAY)
 
     def put_back(self, *, wait: float) -> None:
-        """Keep the messages of the batch for another try after some seconds."""
+        """Keep the messages of the batch, and retry them after some seconds."""
         with self._changed:
             for receipt in self._taken.keys() & self._waiting.keys():
                 self._events -= len(self._taken[receipt].events)

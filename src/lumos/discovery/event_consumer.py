@@ -25,7 +25,7 @@ _RECEIVE_SECONDS: Final = 2.0
 _FULL_SECONDS: Final = 0.2
 _LOCK_SECONDS: Final = 1.0
 _MAX_WAIT: Final = 300.0
-# After so many failures in a row, the whole source is scanned instead of what messages name.
+# After this many consecutive failures, the whole source is scanned instead of the named paths.
 _MAX_FAILURES: Final = 3
 # Messages that are nearly as old as the queue keeps them: others have probably been deleted.
 _EXPIRY_SHARE: Final = 0.9
@@ -150,7 +150,7 @@ class EventConsumer:
         return reports
 
     def reconcile(self, report: IngestReport) -> None:
-        """Take note of what a scan of the whole source has found without events."""
+        """Record which changes a scan of the whole source has found without events."""
         self._counts["reconciliations"] += 1
         self._settle(all_changes=True)
         now = self._clock()
@@ -247,7 +247,7 @@ class EventConsumer:
         self._counts["received"] += len(messages)
         self._counts["delivered_again"] += sum(each.delivery > 1 for each in messages)
         malformed = [each for each in messages if each.outcome == "malformed"]
-        # A malformed message comes back until it is moved to the dead-letter queue.
+        # A malformed message is delivered again until it is moved to the dead-letter queue.
         new = [each for each in malformed if each.delivery == 1]
         self._counts["malformed"] += len(new)
         for message in new[:1]:
@@ -269,7 +269,7 @@ class EventConsumer:
         if relevant:
             self._last_event_at = self._now()
             self._buffer.add(relevant)
-        # These requests may fail, so they follow what must not be lost.
+        # These requests may fail, so they come last.
         if malformed:
             self.events.reject(malformed)
         if others:

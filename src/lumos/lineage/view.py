@@ -325,7 +325,7 @@ class LineageViewer:
 
 
 def _set_smaller_depth(depths: dict[str, int], urn: str, depth: int) -> None:
-    """Set the depth of a dataset; the smaller one counts if a cycle puts it on both sides."""
+    """Set the depth of a dataset; if a cycle puts it on both sides, the smaller depth is used."""
     if urn not in depths or abs(depth) < abs(depths[urn]):
         depths[urn] = depth
 

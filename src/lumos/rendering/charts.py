@@ -65,7 +65,7 @@ def colour_of(part: str) -> str:
 
 def sort_parts(parts: Iterable[str]) -> list[str]:
     """Sort parts by the order that all charts share."""
-    order = {part: number for number, part in enumerate(COST_TYPES)}
+    order: dict[str, int] = {part: number for number, part in enumerate(COST_TYPES)}
     return sorted(dict.fromkeys(parts), key=lambda part: order.get(part, len(order)))
 
 

@@ -28,10 +28,10 @@ from lumos.storage.http import STORAGE_RETRIES, storage_http_client
 # A limit of Azure.
 _MAX_MESSAGES: Final = 32
 _LEASE_SECONDS: Final = 120
-# Azure answers at once, so that an empty queue is asked again after this time.
+# Azure responds immediately, so an empty queue is polled again after this time.
 _POLL_SECONDS: Final = 1.0
 _CONCURRENCY: Final = 8
-# What Azure keeps messages for unless their sender says otherwise; Event Grid does not.
+# Azure's default retention of messages, which Event Grid does not change.
 _RETENTION_SECONDS: Final = 7 * 86_400.0
 _ROLE: Final = "Storage Queue Data Message Processor"
 

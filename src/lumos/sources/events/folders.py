@@ -78,12 +78,12 @@ class FolderEvents(EventSource):
             raise EventSourceFailed(_explain(self.name, problem)) from None
         paths = {path for _, path in changes}
         if any(map(self._is_replaced, self._folders)):
-            # The kernel goes on to watch the folder that was deleted or moved away.
+            # The kernel keeps watching a folder that was deleted or moved away.
             self.close()
             self._has_failed = True
             self.open()
         if self._has_failed:
-            # Nobody knows what has changed in the meantime.
+            # Changes in the meantime are unknown.
             paths, self._has_failed = {*paths, *self._folders}, False
         if not paths:
             return []
@@ -105,7 +105,7 @@ class FolderEvents(EventSource):
     def _is_replaced(self, folder: str) -> bool:
         """Whether the path leads to another folder than when it was opened.
 
-        Its number is not given to another folder while a descriptor is open.
+        Its inode number is not reused while a descriptor is open.
         """
         descriptor = self._descriptors.get(folder)
         try:

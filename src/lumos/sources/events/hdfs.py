@@ -1,4 +1,4 @@
-"""Changes of HDFS, which sends no events: folders are compared with what they were before.
+"""Changes of HDFS, which sends no events: folders are compared with their earlier state.
 
 The time of a folder changes with its direct entries. So folders that contain other folders are
 listed in every round, and the many folders that contain files only, if their time has changed.
@@ -28,14 +28,14 @@ from lumos.storage.table_roots import LOG_FOLDERS
 
 _CONCURRENCY: Final = 8
 _MIN_INTERVAL: Final = 5.0
-# Rounds take a fifth of the time at most, so that the name node has other things to do.
+# Rounds take at most a fifth of the time, to limit the load on the name node.
 _PAUSE_PER_SECOND: Final = 4.0
 # By how much the clocks of the name node and of this machine may differ.
 _CLOCK_SKEW: Final = 300.0
 
 
 class _FolderState(NamedTuple):
-    """A folder as it was: its time, its folders with their times, and its files.
+    """The earlier state of a folder: its time, its folders with their times, and its files.
 
     Files are only known in folders that also contain folders.
     """

@@ -60,9 +60,9 @@ class EventSource(ABC):
     root: str = ""
     # The seconds after which a message is delivered again, unless it is kept.
     lease_seconds: float | None = None
-    # The seconds after which the source deletes messages that nobody has acknowledged.
+    # The seconds after which the source deletes messages that were not acknowledged.
     retention_seconds: float | None = None
-    # Whether changes that happen while nobody watches are delivered later.
+    # Whether changes are delivered later if they happen while no watcher runs.
     is_durable: ClassVar[bool] = True
 
     @abstractmethod

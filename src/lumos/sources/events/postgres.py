@@ -23,7 +23,7 @@ _FIND_TRIGGER: Final = (
     "SELECT 1 FROM pg_catalog.pg_event_trigger WHERE evtname = 'lumos_ddl' AND evtenabled <> 'D'"
 )
 _LISTEN: Final = "LISTEN lumos_ddl"
-# Temporary tables are nobody's business. Commands that drop objects report none here.
+# Temporary tables are ignored. Commands that drop objects report no objects here.
 _CREATE: Final = (
     "CREATE SCHEMA IF NOT EXISTS lumos",
     """

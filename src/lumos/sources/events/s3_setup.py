@@ -40,7 +40,7 @@ T = TypeVar("T")
 def setup_bucket(
     address: str, configured: Sequence[SourceSettings], *, dry_run: bool
 ) -> EventSetupReport:
-    """Create what is missing of the queues and the notification of a bucket or prefix."""
+    """Create the queues and the notification of a bucket or prefix, as far as they are missing."""
     return _BucketEvents(address, configured, dry_run=dry_run).set_up()
 
 
@@ -120,7 +120,7 @@ class _BucketEvents:
         return {key: value for key, value in found.items() if key != _METADATA}
 
     def _check_overlap(self, notifications: dict[str, Any]) -> None:
-        """Refuse what S3 refuses, before anything is created."""
+        """Raise an error for an overlap that S3 rejects, before anything is created."""
         for key in ("QueueConfigurations", "TopicConfigurations", "LambdaFunctionConfigurations"):
             for each in notifications.get(key, ()):
                 prefix, suffix = _filter(each)
@@ -217,7 +217,7 @@ class _BucketEvents:
         self._put({**notifications, "QueueConfigurations": [*others, wanted]})
 
     def _put(self, notifications: dict[str, Any]) -> None:
-        """Write all notifications of the bucket, and check that they are there."""
+        """Write all notifications of the bucket, and check that they exist."""
         if self._dry_run:
             return
         self._call(
@@ -229,8 +229,8 @@ class _BucketEvents:
         missing = _ids(notifications) - _ids(self._notifications())
         if missing:
             raise EventSourceFailed(
-                f"Somebody else changed the notifications of {self._bucket} at the same time, and "
-                f"these are missing: {', '.join(sorted(missing))}. Check them with: aws s3api "
+                f"Another process changed the notifications of {self._bucket} at the same time, "
+                f"and these are missing: {', '.join(sorted(missing))}. Check them with: aws s3api "
                 f"get-bucket-notification-configuration --bucket {self._bucket}"
             )
 

@@ -26,7 +26,7 @@ _MAX_MESSAGES: Final = 10
 _MAX_WAIT: Final = 20
 _CONCURRENCY: Final = 8
 _LEASE_SECONDS: Final = 120
-# A malformed message comes back so soon, until it is moved to the dead-letter queue.
+# A malformed message is delivered again after this time, until it is in the dead-letter queue.
 _REJECTED_SECONDS: Final = 2
 _MAX_NAME_LENGTH: Final = 80
 _ARN: Final = re.compile(r"arn:[\w-]+:sqs:(?P<region>[\w-]+):(?P<account>\d+):(?P<name>[\w.-]+)\Z")

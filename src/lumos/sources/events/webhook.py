@@ -80,7 +80,7 @@ class WebhookEvents(EventSource):
         return int(self._server.server_address[1])
 
     def is_authorized(self, authorization: str) -> bool:
-        """Whether a request has the token, if there is one."""
+        """Whether a request has the configured token, if any."""
         token = self._settings.token
         if token is None:
             return True
@@ -180,7 +180,7 @@ class _Server(ThreadingHTTPServer):
             self._slots.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of connections that broke: MinIO sends its events again."""
+        """Do not log broken connections: MinIO sends its events again."""
 
 
 class _Handler(BaseHTTPRequestHandler):

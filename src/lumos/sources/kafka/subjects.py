@@ -38,7 +38,8 @@ def subjects_by_topic(
                 found[owner].append(TopicSubject(subject, "value", record))
     for topic, entries in found.items():
         if any(each.part == "value" and each.record is None for each in entries):
-            # All serializers of a topic use one strategy, so other subjects only begin like it.
+            # All serializers of a topic use one strategy, so other subjects only have the same
+            # prefix.
             found[topic] = [each for each in entries if each.record is None]
     return found
 
