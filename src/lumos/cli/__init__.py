@@ -1,1 +1,1 @@
-"""The command line: results on stdout, progress and complaints on stderr."""
+"""The command line: results on stdout, progress and problems on stderr."""

@@ -123,4 +123,4 @@ def print_list(
 def _source(listed: "ListedAnnotation") -> str:
     """The source of an annotation, and whether its field no longer exists."""
     name = listed.author if listed.by == "user" and listed.author else listed.by or ""
-    return name if listed.state == "said" else f"{name} (the field is gone)"
+    return name if listed.state == "said" else f"{name} (the field no longer exists)"

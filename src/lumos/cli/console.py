@@ -43,7 +43,7 @@ class SafeConsole(Console):
 
 
 class _TrimmedStream:
-    """A stream that removes blanks at the ends of lines."""
+    """A stream that removes trailing spaces from lines."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

@@ -146,7 +146,7 @@ def check(
         ),
     ] = None,
     warn_only: Annotated[
-        bool, typer.Option("--warn-only", help="Exit with 0 whatever is missing.")
+        bool, typer.Option("--warn-only", help="Exit with 0 even if something is missing.")
     ] = False,
 ) -> None:
     """Check that datasets have the documentation that documentation.required_fields requires.

@@ -86,7 +86,7 @@ def gate(
         bool, typer.Option("--strict", help="Exit with 11 if a change is undetermined.")
     ] = False,
     warn_only: Annotated[
-        bool, typer.Option("--warn-only", help="Exit with 0 whatever is found.")
+        bool, typer.Option("--warn-only", help="Exit with 0 even if something is found.")
     ] = False,
     comment: Annotated[
         bool,

@@ -46,7 +46,7 @@ Steps = Annotated[
 Attempts = Annotated[
     int | None,
     typer.Option(
-        "--max-attempts", metavar="N", min=1, max=100, help="How often it is tried at most."
+        "--max-attempts", metavar="N", min=1, max=100, help="The maximum number of attempts."
     ),
 ]
 TimeLimit = Annotated[

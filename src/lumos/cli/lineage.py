@@ -69,9 +69,9 @@ def ingest(
         str | None,
         typer.Option(
             metavar="TEMPLATE",
-            help="Names the tables of files with only a query by their paths: {table}, {schema} "
-            "and {database} are parts of the name, * is any text. Default: sql_name_from of the "
-            "configuration, else the name of the file or its folder.",
+            help="How paths name the table of a file with only a query: {table}, {schema} and "
+            "{database} stand for parts of its name, * for any text. Default: sql_name_from of "
+            "the configuration, else the name of the file or its folder.",
             show_default=False,
         ),
     ] = None,

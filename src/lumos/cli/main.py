@@ -74,7 +74,7 @@ _WRONG_CHOICE: Final = re.compile(r"'(?P<given>[^']*)' is not one of (?P<known>'
 _QUOTED: Final = re.compile(r"'([^']*)'")
 _EXTRA_ARGUMENTS: Final = re.compile(r"Got unexpected extra argument\(s\) \((.*)\)", re.DOTALL)
 _EXAMPLE: Final = re.compile(r"^(?:Example: )?(lumos .*)", re.MULTILINE)
-# Commands about the machine that they run on.
+# Commands that act on the local machine and cannot use a server.
 _LOCAL_COMMANDS: Final = frozenset(
     {"discover", "doctor", "ingest", "init", "serve", "site", "watch"}
 )

@@ -84,7 +84,7 @@ def list_(options: CommonOptions) -> None:
 @app.command(epilog="Example: lumos release refresh 2026.11")
 @with_options
 def refresh(options: CommonOptions, name: _Release) -> None:
-    """Look now for the data of those datasets of a release that are still waiting."""
+    """Check now whether the data that a release still waits for is available."""
     options.print(options.lumos.releases.refresh(name), _print_release, options.names)
 
 

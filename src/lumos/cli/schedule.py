@@ -47,7 +47,7 @@ def add(
     ] = "UTC",
     jitter: Annotated[
         int,
-        typer.Option(metavar="SECONDS", min=0, help="Delay each run by up to as many seconds."),
+        typer.Option(metavar="SECONDS", min=0, help="Delay each run by up to this many seconds."),
     ] = 0,
     catch_up: Annotated[
         str,

@@ -28,7 +28,7 @@ def serve(
         typer.Option(metavar="N", min=0, max=65535, help="Port. 0 takes any. Default: 8765."),
     ] = None,
     require_token: Annotated[
-        bool, typer.Option("--require-token", help="Need a token on this machine as well.")
+        bool, typer.Option("--require-token", help="Require a token on this machine as well.")
     ] = False,
     tls_certificate: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Certificate of the server, PEM.")

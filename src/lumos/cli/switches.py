@@ -39,7 +39,7 @@ def _is_in(name: str, group: str) -> bool:
 
 
 def _hidden_commands() -> frozenset[str]:
-    """The commands of disabled features; reads as little as possible, since help is fast."""
+    """The commands of disabled features; reads as little as possible, since help must be fast."""
     variables = [name for name in os.environ if name.upper().startswith("LUMOS_FEATURES")]
     try:
         file = Path(os.environ.get("LUMOS_CONFIG") or "lumos.yaml")

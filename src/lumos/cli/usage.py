@@ -33,7 +33,7 @@ _SKIP_REASONS: Final = {
     "no_statement": "without a statement",
     "no_time": "without a time",
     "unreadable": "unreadable",
-    "part_of_others": "logged by other entries",
+    "part_of_others": "covered by other entries",
     "no_reads": "without a read",
     "odd_reads": "with an invalid read count",
     "future": "dated in the future",
