@@ -15,7 +15,7 @@ export function start(history?: RouterHistory): void {
       queries: {
         staleTime: 30_000,
         refetchOnWindowFocus: false,
-        // A mistake of the request stays one; the server may come back.
+        // An invalid request would fail again; only failures of the server are worth a retry.
         retry: (failures, error) => failures < 2 && !(error instanceof ApiError && error.status >= 400 && error.status < 500),
       },
     },

@@ -1,4 +1,4 @@
-/** What stands around every page: navigation, the search field, who is signed in. */
+/** The frame of every page: navigation, the search field, who is signed in. */
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, Outlet, useNavigate, useRouterState } from "@tanstack/react-router";
 import { type FormEvent, type ReactNode, useEffect, useRef, useState } from "react";

@@ -1,4 +1,4 @@
-/** Shapes of distributions, from what profiles keep of them. */
+/** Shapes of distributions, from the quantiles and frequent values of profiles. */
 import type { ColumnProfile } from "../api/dataset";
 
 export interface Bin {

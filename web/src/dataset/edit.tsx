@@ -1,4 +1,4 @@
-/** Editing in place, for roles that may; an edit of something that changed meanwhile is refused. */
+/** Editing in place, for roles that are allowed to; an edit is refused if the value has changed in the meantime. */
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, ApiError, unwrap } from "../api/client";

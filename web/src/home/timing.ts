@@ -2,7 +2,7 @@
 
 const KEY = "lumos.find-times";
 const MOST = 50;
-// A search that somebody came back to hours later says nothing.
+// A search that was resumed hours later is not counted.
 const LONGEST_SECONDS = 1800;
 
 let begun: number | null = null;

@@ -1,4 +1,4 @@
-/** A layout for very large graphs: layers by longest path, ordered by the places of neighbours. */
+/** A layout for very large graphs: layers by longest path, ordered by the positions of neighbours. */
 import type { LayoutBox, LayoutEdge, Positions } from "./layout";
 
 const SWEEPS = 4;

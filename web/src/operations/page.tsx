@@ -195,7 +195,7 @@ function Releases() {
   );
 }
 
-/** The catalogs that changes are published to, and what they have not got yet. */
+/** The catalogs that changes are published to, and the changes that they have not received yet. */
 function Catalogs({ catalogs }: { catalogs: readonly Schemas["CatalogStatus"][] }) {
   return (
     <Panel title="Catalogs" aside={`${plural(catalogs.filter((each) => each.in_sync).length, "catalog")} in sync`}>

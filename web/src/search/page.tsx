@@ -23,7 +23,7 @@ export function SearchPage() {
   const now = useMemo(() => Math.floor(dataNow() / 3_600_000) * 3_600_000, []);
   const limit = PAGE_FACETS.some((facet) => search[facet] !== undefined) ? FILTER_LIMIT : LIMIT;
   const filters = { platform: search.platform, owner: search.owner, tag: search.tag, format: search.format };
-  // Every dataset matches no words: a list, which has neither owners nor tags.
+  // An empty query lists all datasets; this list has neither owners nor tags.
   const isList = text === "" && search.owner === undefined && search.tag === undefined;
   const found = useQuery({ ...ask.search({ text, ...filters, limit }), enabled: !isList });
   const all = useQuery({ ...ask.datasets({ limit: 1000, platform: search.platform, format: search.format }), enabled: isList });
@@ -123,7 +123,7 @@ function useCostClasses(): ((urn: string) => string | null) | null {
     if (top.data === undefined) return null;
     const { datasets, currency } = top.data;
     const costs = new Map(datasets.map((each) => [each.urn, amount(each.own)]));
-    // Datasets beyond the list cost no more than its last.
+    // Datasets that are not in the list cost no more than the last one in it.
     const rest = datasets.length < 1000 ? null : amount(datasets.at(-1)?.own);
     return (urn: string) => {
       const cost = costs.get(urn) ?? rest;

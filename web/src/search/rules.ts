@@ -1,7 +1,7 @@
-/** Facets of a search, and where its words stand in a text. */
+/** Facets of a search, and the positions of its words in a text. */
 import { visible } from "../ui/format";
 
-/** The page filters by these, among the results that it has; the server by the others. */
+/** The page itself filters the results that it has by these facets; the server filters by the others. */
 export const PAGE_FACETS = ["domain", "term", "freshness", "cost"] as const;
 
 export const FACETS = [
@@ -39,7 +39,7 @@ const HOUR = 3_600_000;
 const AGES: readonly (readonly [hours: number, name: string])[] = [[24, "the last day"], [7 * 24, "the last week"], [30 * 24, "the last month"], [365 * 24, "the last year"]];
 const OLDER = "earlier";
 
-/** The class of an age, each without the ones before it. */
+/** The class of an age; each class excludes the ones before it. */
 export function freshness(modified: string | null, now: number): string | null {
   if (modified === null) return null;
   const age = (now - Date.parse(modified)) / HOUR;
@@ -71,7 +71,7 @@ function valuesOf(hit: Hit, facet: Facet, now: number): readonly string[] {
   }
 }
 
-/** The results that have what was chosen of the facets that the page filters by. */
+/** The results that match the selected values of the facets that the page filters by. */
 export function filterHits(hits: readonly Hit[], choice: Choice, now: number): readonly Hit[] {
   const wanted = PAGE_FACETS.filter((facet) => choice[facet] !== undefined);
   return wanted.length === 0 ? hits : hits.filter((hit) => wanted.every((facet) => valuesOf(hit, facet, now).includes(choice[facet] ?? "")));

@@ -19,7 +19,7 @@ export function asVerdict(text: string | null | undefined): VerdictName {
   return lower in SIGNS ? (lower as VerdictName) : "informational";
 }
 
-/** A verdict: colour, sign and word, so that none of them carries the meaning alone. */
+/** A verdict as colour, sign and word, so that it can be read without colours. */
 export function Verdict({ of, label }: { of: string | null | undefined; label?: string }) {
   const verdict = asVerdict(of);
   return (
@@ -75,7 +75,7 @@ export function Loading({ lines = 4 }: { lines?: number }) {
   );
 }
 
-/** The content of a query: a placeholder first, then its data or what went wrong. */
+/** The content of a query: a placeholder first, then its data or an error. */
 export function Loaded<T>({ query, lines, children }: { query: UseQueryResult<T>; lines?: number; children: (data: T) => ReactNode }) {
   if (query.data !== undefined) return <>{children(query.data)}</>;
   if (query.isError) return <div style={{ padding: 12 }}><Problem error={query.error} /></div>;

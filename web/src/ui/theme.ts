@@ -1,4 +1,4 @@
-/** Light or dark: the choice of the person, or else that of their system. */
+/** Light or dark: the user's choice, or else the setting of the system. */
 
 export type Theme = "light" | "dark";
 const KEY = "lumos.theme";
