@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from catalogs.fake_catalog import PretendedCatalog
-from cost.documented_example import NOW, founding
+from cost.documented_example import NOW, write_example
 from lumos import Lumos
 from lumos.catalogs.auto_publisher import AutoPublisher
 from lumos.catalogs.datahub.file_platform import DatahubFile
@@ -361,7 +361,7 @@ def test_reads_are_told(seen: RecordedLake, catalog: PretendedCatalog) -> None:
 
 
 def test_recorded_costs_are_told(workplace: Path, catalog: PretendedCatalog) -> None:
-    shop = founding(workplace, beside=True)
+    shop = write_example(workplace, unattributed=True)
     lumos = Lumos(workplace / "lumos.yaml", environment={"LUMOS_PLATFORM": "pretended"})
     Costs(
         lumos.settings,

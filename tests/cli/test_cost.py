@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from cost.documented_example import NOW, founding, urn
+from cost.documented_example import NOW, urn, write_example
 from lumos import Lumos
 from lumos.cli.cost_savings_text import print_retire
 from lumos.cli.cost_screen import MoneyFormat, print_bars, shorten_start
@@ -26,8 +26,8 @@ JANUARY = ("--period", "2024-01")
 
 @pytest.fixture
 def place(workplace: Path) -> Path:
-    """A folder with lumos.yaml and the store of the founding example."""
-    founding(workplace, beside=True)
+    """A folder with lumos.yaml and the store of the documented example."""
+    write_example(workplace, unattributed=True)
     return workplace
 
 

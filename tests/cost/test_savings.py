@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from cost.documented_example import NOW, founding, urn
+from cost.documented_example import NOW, urn, write_example
 from lumos import Lumos
 from lumos.model.catalog import Job
 
 
 @pytest.fixture
 def shop(workplace: Path) -> Lumos:
-    return founding(workplace)
+    return write_example(workplace)
 
 
 def test_the_end_of_an_output_saves_what_only_it_needs(shop: Lumos) -> None:
@@ -83,7 +83,7 @@ def test_what_a_day_would_save_is_reported_as_a_month(shop: Lumos) -> None:
 
 
 def test_supposed_prices_change_what_would_be_saved(workplace: Path) -> None:
-    shop = founding(workplace, more="  storage_pricing: {aws_s3: {standard: 0.02}}\n")
+    shop = write_example(workplace, more="  storage_pricing: {aws_s3: {standard: 0.02}}\n")
     report = shop.cost.savings("ml_predictions", prices={"s3.standard": 0.01}, period="2024-01")  # type: ignore[dict-item]
     assert report.what_if is not None
     assert report.what_if.changes == ("price s3.standard at 0.01",)
@@ -113,7 +113,7 @@ def test_a_job_that_breaks_is_of_those_who_own_what_it_writes(shop: Lumos) -> No
 def test_a_job_that_writes_nothing_else_ends_with_what_it_writes(workplace: Path) -> None:
     job = "lumos://airflow/nightly"
     prices = f"    - {{job: {job}, costs: {{compute: 40}}}}\n"
-    shop = founding(workplace)
+    shop = write_example(workplace)
     shop.lineage.add(urn("raw/raw_events"), urn("core/event_metrics"), job=job)
     text = (workplace / "lumos.yaml").read_text()
     text = text.replace("  allocations:\n", prices + "  allocations:\n")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cost.documented_example import NOW, founding, urn
+from cost.documented_example import NOW, urn, write_example
 from lumos import Lumos
 from lumos.cost.savings_report import _without_reads
 from lumos.cost.service import Costs
@@ -25,8 +25,8 @@ def read(shop: Lumos, name: str, reader: str, *, days_ago: int) -> None:
 
 @pytest.fixture
 def shop(workplace: Path) -> Lumos:
-    """The founding example, whose reads are known for a year."""
-    made = founding(workplace)
+    """The documented example, whose reads are known for a year."""
+    made = write_example(workplace)
     read(made, "core/cleaned_events", "ann", days_ago=365)
     return made
 
@@ -60,7 +60,7 @@ def test_what_somebody_reads_is_not_proposed_for_retirement(shop: Lumos) -> None
 
 
 def test_nothing_is_said_where_reads_are_not_known(workplace: Path) -> None:
-    assert founding(workplace).cost.report("event_metrics").optimization == ()
+    assert write_example(workplace).cost.report("event_metrics").optimization == ()
 
 
 def test_runs_after_which_nobody_read_could_be_saved(shop: Lumos, workplace: Path) -> None:
@@ -95,7 +95,7 @@ def test_runs_after_which_nobody_read_could_be_saved(shop: Lumos, workplace: Pat
 
 
 def test_runs_before_reads_were_known_are_no_waste(workplace: Path) -> None:
-    shop = founding(workplace)
+    shop = write_example(workplace)
     outputs = (urn("core/event_metrics"),)
     job = Job(
         urn="lumos://airflow/count", name="count", platform="airflow",

@@ -15,7 +15,7 @@ import sqlglot
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from impact.tpc_retypes import OneQuery, making_of
+from impact.tpc_retypes import OneQuery, derivation_of
 from lumos.impact.context import analyse_derivation
 from lumos.impact.rules.graph import DatasetDerivation
 from lumos.impact.rules.propagation import impact_of
@@ -435,7 +435,7 @@ def _bound(engine: Engine, prefix: str, items: Sequence[Use]) -> dict[Use, DataT
 
 @cache
 def derivation_from(query: str, dialect: str) -> DatasetDerivation:
-    return making_of(query, dialect, {"t": _schema("INT32", "INT32")})
+    return derivation_of(query, dialect, {"t": _schema("INT32", "INT32")})
 
 
 def judged(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from impact.cases import Case, cases
-from impact.inventory_graph import EstateDownstream
+from impact.inventory_graph import InventoryDownstream
 from impact.sample_inventory import DIALECTS, FOLDER, load_sample_inventory
 from lumos import Lumos
 from lumos.impact.reports import DownstreamReport, ImpactReport
@@ -19,7 +19,7 @@ from lumos.model.urn import Urn
 from recorded_lake import RecordedLake
 
 INVENTORY = load_sample_inventory()
-DOWNSTREAM = EstateDownstream(INVENTORY)
+DOWNSTREAM = InventoryDownstream(INVENTORY)
 CASES = {case.id: case for case in cases()}
 IN_WORDS = ("change", "drop", "rename")
 _URN = re.compile(r"lumos://[\w/]+")

@@ -7,14 +7,14 @@ from itertools import pairwise
 import pytest
 
 from impact.cases import Verdict, cases
-from impact.inventory_graph import EstateDownstream
+from impact.inventory_graph import InventoryDownstream
 from impact.sample_inventory import load_sample_inventory
 from impact.score import Row, rows_of, score
 from lumos.impact.rules import propagation
 from lumos.impact.rules.results import Impact
 
 INVENTORY = load_sample_inventory()
-DOWNSTREAM = EstateDownstream(INVENTORY)
+DOWNSTREAM = InventoryDownstream(INVENTORY)
 CASES = {case.id: case for case in cases()}
 KEYS = [(case.id, dataset) for case in CASES.values() for dataset in case.expected]
 USED_BY_POSITION = [

@@ -6,12 +6,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from impact.cases import Case, Verdict, cases
-from impact.inventory_graph import EstateDownstream, verdict_of
+from impact.inventory_graph import InventoryDownstream, verdict_of
 from impact.mutations import Mutation, Outcome, SparkInventory, misjudged, mutations
 from impact.sample_inventory import load_sample_inventory
 
 INVENTORY = load_sample_inventory()
-WORLD = EstateDownstream(INVENTORY)
+DOWNSTREAM = InventoryDownstream(INVENTORY)
 CASES = {case.id: case for case in cases() if case.dialect == "spark"}
 COUNT = 200
 SEED = 20240115
@@ -39,7 +39,7 @@ def outcomes(spark_inventory: SparkInventory) -> list[Outcome]:
 
 
 def _verdicts(mutation: Mutation) -> dict[str, Verdict]:
-    found = WORLD.impact(mutation.dataset, mutation.proposed)
+    found = DOWNSTREAM.impact(mutation.dataset, mutation.proposed)
     return {each.urn: verdict_of(each) for each in found.downstream}
 
 

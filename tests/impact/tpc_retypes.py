@@ -268,15 +268,15 @@ class OneQuery:
     """One query downstream of the tables that it reads."""
 
     def __init__(self, derivation: DatasetDerivation, schemas: Mapping[str, Schema]) -> None:
-        self._making = derivation
+        self._derivation = derivation
         self._schemas = schemas
 
     def links(self, urn: str) -> Sequence[tuple[str, str]]:
         del urn
-        return [(edge.upstream, edge.downstream) for edge in self._making.edges]
+        return [(edge.upstream, edge.downstream) for edge in self._derivation.edges]
 
     def derivations(self, urn: str) -> Sequence[DatasetDerivation]:
-        return [self._making] if urn == _TARGET else []
+        return [self._derivation] if urn == _TARGET else []
 
     def schema(self, urn: str) -> Schema | None:
         return self._schemas.get(urn)
