@@ -144,7 +144,7 @@ def test_the_api_of_metabase_gives_the_same_question(lake) -> None:
     Path("board.json").write_text(json.dumps(board))
     report = ingest(lake, "cards.json", "board.json")
     (remark,) = report.problems
-    assert "its tables are numbers. Use the serialized YAML files" in remark.reason
+    assert "its tables are numeric ids. Use the serialized YAML files" in remark.reason
     found = broken(lake, "amount")
     assert found["chart Top customers"] == [
         f"needs amount in PROJECTION {file}.json#{QUESTION}:2" for file in ("board", "cards")
