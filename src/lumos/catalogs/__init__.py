@@ -1,8 +1,5 @@
 """Catalogs that Lumos publishes to. `local`, the default, is the store itself."""
 
-from typing import Any
-
-from lumos.catalogs import former_names
 from lumos.catalogs.interface import (
     AspectStorage,
     CatalogChange,
@@ -64,7 +61,3 @@ __all__ = [
     "WrittenEntry",
     "merge",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    return former_names.find_type(name, globals())

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Final, Literal, NamedTuple, Self, TypeAlias
 import msgspec
 
 from lumos.catalogs.chunks import in_halves
-from lumos.catalogs.former_names import AcceptsFormerNames
 from lumos.catalogs.three_way_merge import Conflict, merge
 from lumos.errors import CatalogUnavailable, LumosError
 from lumos.model.catalog import CatalogEntity, CatalogEntry, GlossaryTerm, Group, Job, User
@@ -187,7 +186,7 @@ class ReadsHistory(ABC):
         """The recorded changes of a dataset and its columns, newest first."""
 
 
-class ReplacesEntries(AcceptsFormerNames, ABC):
+class ReplacesEntries(ABC):
     """A catalog that stores entries without loss: `get` returns what `put` wrote."""
 
     native: ClassVar[frozenset[str]]
@@ -293,7 +292,7 @@ class EmitsOwnership(ABC):
         """Add an owner to the existing ones."""
 
 
-class SeparatesUserEdits(AcceptsFormerNames, ABC):
+class SeparatesUserEdits(ABC):
     """A catalog that stores edits of users separately from what programs wrote."""
 
     @abstractmethod
@@ -355,7 +354,7 @@ class MergesWrites(ReadsEntries, ReplacesEntries, DeletesEntries, EmitsLineage, 
         )
 
 
-class StoresItems(AcceptsFormerNames, ABC):
+class StoresItems(ABC):
     """A catalog that stores more than datasets: terms, users, groups, jobs and other entities."""
 
     shows_display_names: ClassVar[bool] = False
