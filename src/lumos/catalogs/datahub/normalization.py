@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from lumos.catalogs.datahub.aspects import AspectWrite, Entity, InvalidAspect, aspects_after
+from lumos.catalogs.datahub.aspects import CHANGE_PREFIX, AspectWrite, Entity, InvalidAspect, aspects_after
 from lumos.catalogs.datahub.codec import Codec
 from lumos.catalogs.datahub.dataset import DatasetCodec
 from lumos.catalogs.datahub.items import canonical_key, codec_of, entity_of_item
@@ -49,4 +49,5 @@ def _codec(value: Any, naming: Naming, server: DataHubModel | None) -> Codec[Any
             naming.reserve(urn)
         return DatasetCodec(naming, server)
     native = entity_of_item(type(value), item_key(value))
-    return None if native is None else codec_of(type(value), native, naming, server)
+    is_entity = native is not None and not native.urn.startswith(CHANGE_PREFIX)
+    return None if not is_entity else codec_of(type(value), native, naming, server)
