@@ -2,17 +2,19 @@
 
 Edits of users stay, and values that Lumos no longer has are removed. Measured aspects are always
 ours. If both sides changed the same value, theirs wins and the conflict is reported.
+
+Objects are merged key by key, also in raw records. Lists are merged by the keys of their members if
+these have any, and as sets otherwise: members that one side added are kept, members that one side
+removed are removed.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
-from lumos.catalogs.plain_merge import MISSING, merge_json, merge_maps
 from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import (
     ASPECTS,
@@ -41,8 +43,33 @@ _KEYS: Final[dict[type[Any], Callable[[Any], Any]]] = {
     ColumnMapping: attrgetter("upstream", "downstream"),
     ColumnUse: attrgetter("upstream", "usage", "downstream", "expression"),
 }
+# The keys that identify members of lists in raw records, the most specific first.
+_IDENTIFYING_KEYS: Final = (
+    ("fieldPath",),
+    ("propertyUrn",),
+    ("owner", "type", "typeUrn"),
+    ("tag",),
+    ("tagFQN",),
+    ("dataset",),
+    ("urn",),
+    ("fullyQualifiedName",),
+    ("id",),
+    ("key",),
+    ("name",),
+)
+_RAW: Final = "raw"
 # Audit stamps in raw records are not reported as conflicts.
 _AUDIT_STAMPS: Final = ".beside."
+
+
+class Missing:
+    """The value of a key that a side does not have."""
+
+    def __repr__(self) -> str:
+        return "nothing"
+
+
+MISSING: Final = Missing()
 
 
 class Conflict(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,6 +128,11 @@ def merge_raw(base: Any, theirs: Any, ours: Any | None) -> dict[str, Any]:
     return _Merge().merge_raw(base, theirs, ours)
 
 
+def merge_json(base: Any, theirs: Any, ours: Any) -> Any:
+    """Merge values of raw records, without reporting conflicts."""
+    return _Merge().merge_value(_RAW, base, theirs, ours)
+
+
 def merge_item(base: Any | None, theirs: Any | None, ours: Any) -> MergedItem:
     if theirs is None:
         return MergedItem(ours)
@@ -130,12 +162,14 @@ class _Merge:
             return ours
         if name == "schema":
             return self._merge_schema(base, theirs, ours)
+        if name == "properties" and theirs is None and ours != base:
+            theirs = {}
         return self.merge_value(name, base, theirs, ours)
 
     def merge_raw(self, base: Any, theirs: Any, ours: Any) -> dict[str, Any]:
         """Merge raw records, down to single values."""
         sides = ({} if side is None else side.raw for side in (base, theirs, ours))
-        return merge_maps("raw", sides, partial(merge_json, on_conflict=self._add_conflict_once))
+        return self._merge_maps(_RAW, *sides)
 
     def merge_field(
         self, field: msgspec.structs.FieldInfo, base: Any, theirs: Any, ours: Any
@@ -158,7 +192,7 @@ class _Merge:
         return theirs.deleted if ours.deleted == was_deleted else ours.deleted
 
     def merge_value(self, path: str, base: Any, theirs: Any, ours: Any) -> Any:
-        """Merge a value by its type; if both sides changed the same part, theirs wins."""
+        """Merge a value, which may be missing on any side; of two changes, theirs wins."""
         if theirs == base:
             # Equal maps may have another order; keep ours.
             return ours
@@ -169,12 +203,29 @@ class _Merge:
             match ours:
                 case Ownership() | Governance() | Documentation() | Lineage() | UpstreamEdge():
                     return self._merge_fields(path, known, theirs, ours)
-                case dict():
-                    return merge_maps(path, (known or {}, theirs or {}, ours), self.merge_value)
+                case dict() if isinstance(theirs, dict):
+                    known = known if isinstance(known, dict) else {}
+                    return self._merge_maps(path, known, theirs, ours)
                 case tuple():
                     return self._merge_members(path, known or (), theirs, ours)
-        self.conflicts.append(Conflict(path=path, theirs=_text(theirs), ours=_text(ours)))
+                case list() if isinstance(theirs, list):
+                    known = known if isinstance(known, list) else []
+                    return self._merge_lists(path, known, theirs, ours)
+        self._add_conflict(Conflict(path=path, theirs=_text(theirs), ours=_text(ours)))
         return theirs
+
+    def _merge_maps(
+        self, path: str, base: Mapping[Any, Any], theirs: Mapping[Any, Any], ours: Mapping[Any, Any]
+    ) -> dict[Any, Any]:
+        """Merge maps key by key, in the order of theirs."""
+        merged = {}
+        for key in {**theirs, **ours}:
+            # Tuples are numbered or compound keys.
+            step = key[0] if isinstance(key, tuple) else key
+            sides = (side.get(key, MISSING) for side in (base, theirs, ours))
+            if (value := self.merge_value(f"{path}.{step}", *sides)) is not MISSING:
+                merged[key] = value
+        return merged
 
     def _merge_fields(self, path: str, base: Any, theirs: Any, ours: Any) -> Any:
         fields = msgspec.structs.fields(ours)
@@ -196,17 +247,36 @@ class _Merge:
         key = _KEYS.get(type(next(chain(*sides), None)))
         if key is None:
             return _merge_sets(*sides)
-        by_key = [_by_key(key, side) for side in sides]
-        return tuple(merge_maps(path, by_key, self.merge_value).values())
+        by_key = (_by_key(key, side) for side in sides)
+        return tuple(self._merge_maps(path, *by_key).values())
 
-    def _add_conflict_once(self, path: str, theirs: Any, ours: Any) -> None:
-        """Record a conflict, unless the same conflict was already recorded at another path."""
-        conflict = Conflict(path=path, theirs=_text(theirs), ours=_text(ours))
-        is_known = any(
-            (each.theirs, each.ours) == (conflict.theirs, conflict.ours) for each in self.conflicts
-        )
-        if not is_known and _AUDIT_STAMPS not in path:
-            self.conflicts.append(conflict)
+    def _merge_lists(
+        self, path: str, base: list[Any], theirs: list[Any], ours: list[Any]
+    ) -> list[Any]:
+        """Merge lists of raw records."""
+        sides = (base, theirs, ours)
+        for keys in _IDENTIFYING_KEYS:
+            by_key = [found for side in sides if (found := _members_by_key(side, keys)) is not None]
+            if len(by_key) == len(sides):
+                return list(self._merge_maps(path, *by_key).values())
+        is_single = all(len(side) < 2 and isinstance(next(iter(side), {}), dict) for side in sides)
+        if is_single and theirs and ours:
+            # A single member without a key is the same one on all sides.
+            return [self.merge_value(path, base[0] if base else {}, theirs[0], ours[0])]
+        # As sets: start with ours, remove what they removed, append what they added.
+        return [
+            *(member for member in ours if member in theirs or member not in base),
+            *(member for member in theirs if member not in base and member not in ours),
+        ]
+
+    def _add_conflict(self, conflict: Conflict) -> None:
+        """Record a conflict; of a raw record, only if no field has the same one."""
+        if conflict.path.startswith(f"{_RAW}."):
+            texts = conflict.theirs, conflict.ours
+            is_known = any((each.theirs, each.ours) == texts for each in self.conflicts)
+            if is_known or _AUDIT_STAMPS in conflict.path:
+                return
+        self.conflicts.append(conflict)
 
     def _merge_schema(self, base: Schema | None, theirs: Schema | None, ours: Schema) -> Schema:
         """Merge the annotations of our columns."""
@@ -297,3 +367,13 @@ def _by_key(key: Callable[[Value], Any], values: Iterable[Value]) -> dict[Any, V
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else repr(value)
+
+
+def _members_by_key(items: list[Any], keys: tuple[str, ...]) -> dict[Any, Any] | None:
+    """The members of a list by the values of `keys`, or None if these do not identify them."""
+    found = {}
+    for item in items:
+        if not isinstance(item, dict) or not isinstance(item.get(keys[0]), str):
+            return None
+        found[tuple(str(item.get(key)) for key in keys)] = item
+    return found if len(found) == len(items) else None
