@@ -48,6 +48,29 @@ RenamedNames: TypeAlias = dict[str, str]
 
 # The kinds of entities that a mapping renames, and the section of each.
 LABELS: Final = {"tag": "tags", "domain": "domains"}
+_TAGS_AND_TERMS: Final = {"tags": "tags", "terms": "terms"}
+# The fields with names, and the section of a mapping that renames them. A field without a section
+# has parts with names; `urns` are of datasets and entities.
+_SECTIONS: Final[dict[type[Any], dict[str, str]]] = {
+    CatalogEntry: {
+        "urn": "urns", "lineage": "", "ownership": "", "governance": "", "documentation": "",
+        "schema": "",
+    },
+    Lineage: {"upstream": "", "downstream": ""},
+    UpstreamEdge: {"urn": "urns"},
+    Ownership: {"owners": ""},
+    Owner: {"name": "owners"},
+    Governance: _TAGS_AND_TERMS,
+    Documentation: {"domain": "domains"},
+    Schema: {"fields": ""},
+    Field: {**_TAGS_AND_TERMS, "nested": ""},
+    NestedField: _TAGS_AND_TERMS,
+    GlossaryTerm: {"parent": "terms", "related": "terms", "domain": "domains", "owners": "owners"},
+    User: {"groups": "owners"},
+    Group: {"members": "owners"},
+    Job: {"inputs": "urns", "outputs": "urns", "owner": "owners"},
+    CatalogEntity: {"parent": "urns", "owners": "", "tags": "tags"},
+}  # fmt: skip
 
 
 class Mapping(Section, frozen=True, kw_only=True):
@@ -253,28 +276,3 @@ def names_used(value: Any) -> Iterator[tuple[str, str]]:
             yield from names_used(names)
         elif names is not None:
             yield from ((section, name) for name in ([names] if isinstance(names, str) else names))
-
-
-_LABELS: Final = {"tags": "tags", "terms": "terms"}
-# The fields with names, and the section of a mapping that renames them. A field without a section
-# has parts with names; `urns` are of datasets and entities.
-_SECTIONS: Final[dict[type[Any], dict[str, str]]] = {
-    CatalogEntry: {
-        "urn": "urns", "lineage": "", "ownership": "", "governance": "", "documentation": "",
-        "schema": "",
-    },
-    Lineage: {"upstream": "", "downstream": ""},
-    UpstreamEdge: {"urn": "urns"},
-    Ownership: {"owners": ""},
-    Owner: {"name": "owners"},
-    Governance: _LABELS,
-    Documentation: {"domain": "domains"},
-    Schema: {"fields": ""},
-    Field: {**_LABELS, "nested": ""},
-    NestedField: _LABELS,
-    GlossaryTerm: {"parent": "terms", "related": "terms", "domain": "domains", "owners": "owners"},
-    User: {"groups": "owners"},
-    Group: {"members": "owners"},
-    Job: {"inputs": "urns", "outputs": "urns", "owner": "owners"},
-    CatalogEntity: {"parent": "urns", "owners": "", "tags": "tags"},
-}  # fmt: skip
