@@ -67,8 +67,8 @@ def invalid_exports(files: Sequence[Path], folder: Path) -> Iterator[str]:
     for number, file in enumerate(files):
         snapshot = folder / f"{number}.jsonl"
         try:
-            lumos.snapshots.export(snapshot, platform=f"datahub-file:{file}")
-            report = lumos.snapshots.validate(snapshot)
+            lumos.snapshot.export(snapshot, platform=f"datahub-file:{file}")
+            report = lumos.snapshot.validate(snapshot)
         except LumosError as problem:
             yield f"{file}: {problem}"
             continue
