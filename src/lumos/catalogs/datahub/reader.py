@@ -432,5 +432,6 @@ def _codec(value: Any, naming: Naming, server: DataHubModel | None) -> Codec[Any
             naming.reserve(urn)
         return DatasetCodec(naming, server)
     native = entity_of_item(type(value), item_key(value))
-    is_entity = native is not None and not native.urn.startswith(CHANGE_PREFIX)
-    return None if not is_entity else codec_of(type(value), native, naming, server)
+    if native is None or native.urn.startswith(CHANGE_PREFIX):
+        return None
+    return codec_of(type(value), native, naming, server)
