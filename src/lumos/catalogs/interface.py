@@ -274,24 +274,6 @@ class DeletesEntries(ABC):
         """Mark a dataset as deleted; does nothing if it does not exist."""
 
 
-class EmitsLineage(ABC):
-    """A catalog that accepts a single lineage edge."""
-
-    @abstractmethod
-    def emit_lineage(
-        self, upstream: str, downstream: str, type: LineageType = "TRANSFORMED"
-    ) -> None:
-        """Add an edge to the existing ones."""
-
-
-class EmitsOwnership(ABC):
-    """A catalog that accepts a single owner."""
-
-    @abstractmethod
-    def emit_ownership(self, urn: str, owner: Owner) -> None:
-        """Add an owner to the existing ones."""
-
-
 class SeparatesUserEdits(ABC):
     """A catalog that stores edits of users separately from what programs wrote."""
 
@@ -302,7 +284,7 @@ class SeparatesUserEdits(ABC):
         """Return `base` and `theirs`, adjusted so that a merge recognizes edits of users."""
 
 
-class MergesWrites(ReadsEntries, ReplacesEntries, DeletesEntries, EmitsLineage, EmitsOwnership):
+class MergesWrites(ReadsEntries, ReplacesEntries, DeletesEntries):
     """A catalog that users edit: writes are three-way merges, which keep these edits."""
 
     def write(self, entry: CatalogEntry, *, base: CatalogEntry | None = None) -> WrittenEntry:
@@ -338,10 +320,12 @@ class MergesWrites(ReadsEntries, ReplacesEntries, DeletesEntries, EmitsLineage, 
     def emit_lineage(
         self, upstream: str, downstream: str, type: LineageType = "TRANSFORMED"
     ) -> None:
+        """Add an edge to the existing ones."""
         edge = UpstreamEdge(urn=upstream, type=type)
         self.write(self._entry_about(downstream, lineage=Lineage(upstream=(edge,))))
 
     def emit_ownership(self, urn: str, owner: Owner) -> None:
+        """Add an owner to the existing ones."""
         self.write(self._entry_about(urn, ownership=Ownership(owners=(owner,))))
 
     def _entry_about(self, urn: str, **aspects: Any) -> CatalogEntry:
