@@ -63,7 +63,7 @@ CATALOGS = "lumos.catalogs"
 ADAPTER_IMPORTS = frozenset(
     f"{CATALOGS}.{name}"
     for name in (
-        "adapter", "interface", "three_way_merge", "plain_merge", "packed_properties", "escaping",
+        "adapter", "interface", "three_way_merge", "packed_properties", "escaping",
         "http", "rest", "chunks", "search", "cleanup", "nearest_kinds",
     )
 )  # fmt: skip

@@ -6,10 +6,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from catalogs.local_platform import LocalStorePlatform
 from databases import PostgresDatabase
 from lumos import Lumos
 from lumos.catalogs.datahub.file_platform import DatahubFile
-from lumos.catalogs.local import LocalStorePlatform
 from lumos.lineage.reported_lineage import ReportedAnnotations, UrnReference
 from lumos.model.dataset import Dataset
 from lumos.model.schema import Field, Schema, parse_schema

@@ -5,12 +5,12 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TypeAlias
 
+from catalogs.local_platform import LocalStorePlatform
 from lumos.catalogs import WritesInBatches
 from lumos.catalogs.amundsen.file_platform import AmundsenFile
 from lumos.catalogs.atlas.platform import Atlas
 from lumos.catalogs.datahub.file_platform import DatahubFile
 from lumos.catalogs.datahub.platform import Datahub
-from lumos.catalogs.local import LocalStorePlatform
 from lumos.catalogs.openmetadata.platform import Openmetadata
 from lumos.config.platforms import AtlasPlatform
 from lumos.config.secret import Secret

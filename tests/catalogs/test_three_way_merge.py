@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from lumos.catalogs.three_way_merge import MEASURED, Conflict, merge
-from lumos.model.catalog import CatalogEntry
+from lumos.catalogs.three_way_merge import MEASURED, Conflict, merge, merge_item
+from lumos.model.catalog import CatalogEntity, CatalogEntry
 from lumos.model.dataset import (
     ASPECTS,
     Documentation,
@@ -387,3 +387,13 @@ def test_an_order_of_users_stays_while_ours_is_the_same() -> None:
     assert merge(ours, governed("domain", "one"), changed).entry.governance == Governance(
         tags=("domain", "one")
     )
+
+
+def test_references_of_an_entity_are_merged_one_by_one() -> None:
+    base, theirs, ours = (
+        CatalogEntity(urn="lumos:dashboard:looker/7", references={"charts": charts})
+        for charts in (("a", "b"), ("a", "b", "by-hand"), ("b", "new"))
+    )
+    merged = merge_item(base, theirs, ours)
+    assert merged.item.references == {"charts": ("b", "by-hand", "new")}
+    assert not merged.conflicts

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from catalogs.local_platform import LocalStorePlatform
 from gate.sample import SampleRepository, code, findings
 from lumos import Lumos
-from lumos.catalogs.local import LocalStorePlatform
 from lumos.model.catalog import CatalogEntry
 from lumos.model.schema import parse_schema
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from catalogs.local_platform import LocalStorePlatform
 from gate.sample import USERS, SampleRepository, code, findings, run_gate
 from lumos import Lumos
-from lumos.catalogs.local import LocalStorePlatform
 from lumos.errors import MisuseError
 from lumos.model.catalog import CatalogEntry
 from lumos.model.schema import parse_schema

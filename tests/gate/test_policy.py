@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from catalogs.local_platform import LocalStorePlatform
 from gate.sample import FILES, ORDERS, USERS, SampleRepository, code, run_gate
 from lumos import Lumos
-from lumos.catalogs.local import LocalStorePlatform
 from lumos.config.yaml_tree import ConfigurationError
 from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Documentation, Governance

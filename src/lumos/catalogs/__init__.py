@@ -1,16 +1,11 @@
 """Catalogs that Lumos publishes to. `local`, the default, is the store itself."""
 
-from typing import Any
-
-from lumos.catalogs import former_names
 from lumos.catalogs.interface import (
     AspectStorage,
     CatalogChange,
     CatalogItem,
     Connects,
     DeletesEntries,
-    EmitsLineage,
-    EmitsOwnership,
     FailedEntry,
     Filters,
     HasAddress,
@@ -40,8 +35,6 @@ __all__ = [
     "Conflict",
     "Connects",
     "DeletesEntries",
-    "EmitsLineage",
-    "EmitsOwnership",
     "FailedEntry",
     "Filters",
     "HasAddress",
@@ -64,7 +57,3 @@ __all__ = [
     "WrittenEntry",
     "merge",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    return former_names.find_type(name, globals())

@@ -14,8 +14,6 @@ import msgspec
 from lumos import plugins
 from lumos.catalogs.interface import (
     NO_FILTERS,
-    EmitsLineage,
-    EmitsOwnership,
     Filters,
     Platform,
     ReadsEntries,
@@ -84,7 +82,7 @@ def platform_class(name: str, plugin: Any) -> type[Platform]:
     return cast("type[Platform]", plugin)
 
 
-class HandlerPlatform(Platform, ReadsEntries, Searches, EmitsLineage, EmitsOwnership):
+class HandlerPlatform(Platform, ReadsEntries, Searches):
     """A platform that passes every call on to a handler."""
 
     handler_type: ClassVar[type[MetadataPlatformInterface]]

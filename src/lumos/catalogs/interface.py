@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Final, Literal, NamedTuple, Self, TypeAlias
 import msgspec
 
 from lumos.catalogs.chunks import in_halves
-from lumos.catalogs.former_names import AcceptsFormerNames
 from lumos.catalogs.three_way_merge import Conflict, merge
 from lumos.errors import CatalogUnavailable, LumosError
 from lumos.model.catalog import CatalogEntity, CatalogEntry, GlossaryTerm, Group, Job, User
@@ -187,7 +186,7 @@ class ReadsHistory(ABC):
         """The recorded changes of a dataset and its columns, newest first."""
 
 
-class ReplacesEntries(AcceptsFormerNames, ABC):
+class ReplacesEntries(ABC):
     """A catalog that stores entries without loss: `get` returns what `put` wrote."""
 
     native: ClassVar[frozenset[str]]
@@ -275,25 +274,7 @@ class DeletesEntries(ABC):
         """Mark a dataset as deleted; does nothing if it does not exist."""
 
 
-class EmitsLineage(ABC):
-    """A catalog that accepts a single lineage edge."""
-
-    @abstractmethod
-    def emit_lineage(
-        self, upstream: str, downstream: str, type: LineageType = "TRANSFORMED"
-    ) -> None:
-        """Add an edge to the existing ones."""
-
-
-class EmitsOwnership(ABC):
-    """A catalog that accepts a single owner."""
-
-    @abstractmethod
-    def emit_ownership(self, urn: str, owner: Owner) -> None:
-        """Add an owner to the existing ones."""
-
-
-class SeparatesUserEdits(AcceptsFormerNames, ABC):
+class SeparatesUserEdits(ABC):
     """A catalog that stores edits of users separately from what programs wrote."""
 
     @abstractmethod
@@ -303,7 +284,7 @@ class SeparatesUserEdits(AcceptsFormerNames, ABC):
         """Return `base` and `theirs`, adjusted so that a merge recognizes edits of users."""
 
 
-class MergesWrites(ReadsEntries, ReplacesEntries, DeletesEntries, EmitsLineage, EmitsOwnership):
+class MergesWrites(ReadsEntries, ReplacesEntries, DeletesEntries):
     """A catalog that users edit: writes are three-way merges, which keep these edits."""
 
     def write(self, entry: CatalogEntry, *, base: CatalogEntry | None = None) -> WrittenEntry:
@@ -339,10 +320,12 @@ class MergesWrites(ReadsEntries, ReplacesEntries, DeletesEntries, EmitsLineage, 
     def emit_lineage(
         self, upstream: str, downstream: str, type: LineageType = "TRANSFORMED"
     ) -> None:
+        """Add an edge to the existing ones."""
         edge = UpstreamEdge(urn=upstream, type=type)
         self.write(self._entry_about(downstream, lineage=Lineage(upstream=(edge,))))
 
     def emit_ownership(self, urn: str, owner: Owner) -> None:
+        """Add an owner to the existing ones."""
         self.write(self._entry_about(urn, ownership=Ownership(owners=(owner,))))
 
     def _entry_about(self, urn: str, **aspects: Any) -> CatalogEntry:
@@ -355,7 +338,7 @@ class MergesWrites(ReadsEntries, ReplacesEntries, DeletesEntries, EmitsLineage, 
         )
 
 
-class StoresItems(AcceptsFormerNames, ABC):
+class StoresItems(ABC):
     """A catalog that stores more than datasets: terms, users, groups, jobs and other entities."""
 
     shows_display_names: ClassVar[bool] = False

@@ -2,15 +2,19 @@
 
 Edits of users stay, and values that Lumos no longer has are removed. Measured aspects are always
 ours. If both sides changed the same value, theirs wins and the conflict is reported.
+
+Objects are merged key by key, also in raw records. Lists are merged by the keys of their members if
+these have any, and as sets otherwise: members that one side added are kept, members that one side
+removed are removed.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from itertools import chain
+from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
-from lumos.catalogs.plain_merge import MISSING, merge_json, merge_maps
 from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import (
     ASPECTS,
@@ -32,8 +36,40 @@ MEASURED: Final = frozenset(
 )
 """Aspects that only tools set; ours replace theirs."""
 _MEASURED_ITEM_FIELDS: Final = frozenset({"runs", "cost"})
+_ANNOTATIONS: Final = ("description", "tags", "terms", "compliance", "properties")
+# Lists with members that have keys; all other lists are merged as sets.
+_KEYS: Final[dict[type[Any], Callable[[Any], Any]]] = {
+    UpstreamEdge: attrgetter("urn"),
+    ColumnMapping: attrgetter("upstream", "downstream"),
+    ColumnUse: attrgetter("upstream", "usage", "downstream", "expression"),
+}
+# The keys that identify members of lists in raw records, the most specific first.
+_IDENTIFYING_KEYS: Final = (
+    ("fieldPath",),
+    ("propertyUrn",),
+    ("owner", "type", "typeUrn"),
+    ("tag",),
+    ("tagFQN",),
+    ("dataset",),
+    ("urn",),
+    ("fullyQualifiedName",),
+    ("id",),
+    ("key",),
+    ("name",),
+)
+_RAW: Final = "raw"
 # Audit stamps in raw records are not reported as conflicts.
 _AUDIT_STAMPS: Final = ".beside."
+
+
+class Missing:
+    """The value of a key that a side does not have."""
+
+    def __repr__(self) -> str:
+        return "nothing"
+
+
+MISSING: Final = Missing()
 
 
 class Conflict(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,7 +104,7 @@ def merge(
         for name in ASPECTS
         if (mine := getattr(ours, name)) is not None
     }
-    name = merging.merge_scalar("name", None if base is None else base.name, theirs.name, ours.name)
+    name = merging.merge_value("name", None if base is None else base.name, theirs.name, ours.name)
     entry = msgspec.structs.replace(
         theirs,
         urn=ours.urn,
@@ -90,6 +126,11 @@ def merge_aspect(name: str, base: Any, theirs: Any, ours: Any) -> Any:
 def merge_raw(base: Any, theirs: Any, ours: Any | None) -> dict[str, Any]:
     """Merge raw records of entries or items."""
     return _Merge().merge_raw(base, theirs, ours)
+
+
+def merge_json(base: Any, theirs: Any, ours: Any) -> Any:
+    """Merge values of raw records, without reporting conflicts."""
+    return _Merge().merge_value(_RAW, base, theirs, ours)
 
 
 def merge_item(base: Any | None, theirs: Any | None, ours: Any) -> MergedItem:
@@ -121,28 +162,14 @@ class _Merge:
             return ours
         if name == "schema":
             return self._merge_schema(base, theirs, ours)
-        if theirs == base:
-            return ours
-        if ours in (base, theirs):
-            return theirs
-        match ours:
-            case Ownership() | Governance():
-                return _merge_fields(
-                    name, base, theirs, ours, lambda _, *sides: _merge_sets(*sides)
-                )
-            case Documentation():
-                return _merge_fields(name, base, theirs, ours, self.merge_scalar)
-            case Lineage():
-                return _merge_fields(name, base, theirs, ours, self._merge_edges)
-            case dict():
-                return _merge_maps(name, (base or {}, theirs or {}, ours), self.merge_scalar)
-            case _:
-                return self.merge_scalar(name, base, theirs, ours)
+        if name == "properties" and theirs is None and ours != base:
+            theirs = {}
+        return self.merge_value(name, base, theirs, ours)
 
     def merge_raw(self, base: Any, theirs: Any, ours: Any) -> dict[str, Any]:
         """Merge raw records, down to single values."""
         sides = ({} if side is None else side.raw for side in (base, theirs, ours))
-        return merge_maps("raw", sides, partial(merge_json, on_conflict=self._add_conflict_once))
+        return self._merge_maps(_RAW, *sides)
 
     def merge_field(
         self, field: msgspec.structs.FieldInfo, base: Any, theirs: Any, ours: Any
@@ -153,14 +180,7 @@ class _Merge:
         if name == "raw":
             return self.merge_raw(base, theirs, ours)
         before = default_of(field) if base is None else getattr(base, name)
-        sides = (before, getattr(theirs, name), mine)
-        match mine:
-            case tuple():
-                return _merge_sets(*sides)
-            case dict():
-                return _merge_maps(name, sides, self.merge_scalar)
-            case _:
-                return self.merge_scalar(name, *sides)
+        return self.merge_value(name, before, getattr(theirs, name), mine)
 
     def merge_deleted(
         self, base: CatalogEntry | None, theirs: CatalogEntry, ours: CatalogEntry
@@ -171,49 +191,92 @@ class _Merge:
             self.conflicts.append(Conflict(path="deleted", theirs="hidden", ours="visible"))
         return theirs.deleted if ours.deleted == was_deleted else ours.deleted
 
-    def _add_conflict_once(self, path: str, theirs: Any, ours: Any) -> None:
-        """Record a conflict, unless the same conflict was already recorded at another path."""
-        conflict = Conflict(path=path, theirs=_text(theirs), ours=_text(ours))
-        is_known = any(
-            (each.theirs, each.ours) == (conflict.theirs, conflict.ours) for each in self.conflicts
-        )
-        if not is_known and _AUDIT_STAMPS not in path:
-            self.conflicts.append(conflict)
-
-    def merge_scalar(self, path: str, base: Any, theirs: Any, ours: Any) -> Any:
-        """Merge one value; if both sides changed it, theirs wins."""
+    def merge_value(self, path: str, base: Any, theirs: Any, ours: Any) -> Any:
+        """Merge a value, which may be missing on any side; of two changes, theirs wins."""
+        if theirs == base:
+            # Equal maps may have another order; keep ours.
+            return ours
         if ours in (base, theirs):
             return theirs
-        if theirs == base:
-            return ours
-        self.conflicts.append(Conflict(path=path, theirs=_text(theirs), ours=_text(ours)))
+        if theirs is not MISSING:
+            known = None if base is MISSING else base
+            match ours:
+                case Ownership() | Governance() | Documentation() | Lineage() | UpstreamEdge():
+                    return self._merge_fields(path, known, theirs, ours)
+                case dict() if isinstance(theirs, dict):
+                    known = known if isinstance(known, dict) else {}
+                    return self._merge_maps(path, known, theirs, ours)
+                case tuple():
+                    return self._merge_members(path, known or (), theirs, ours)
+                case list() if isinstance(theirs, list):
+                    known = known if isinstance(known, list) else []
+                    return self._merge_lists(path, known, theirs, ours)
+        self._add_conflict(Conflict(path=path, theirs=_text(theirs), ours=_text(ours)))
         return theirs
 
-    def _merge_edges(
-        self, path: str, base: Sequence[UpstreamEdge], theirs: Any, ours: Any
-    ) -> tuple[UpstreamEdge, ...]:
-        sides = (_by_key(lambda edge: edge.urn, edges) for edges in (base, theirs, ours))
-        return tuple(_merge_maps(path, sides, self._merge_edge).values())
+    def _merge_maps(
+        self, path: str, base: Mapping[Any, Any], theirs: Mapping[Any, Any], ours: Mapping[Any, Any]
+    ) -> dict[Any, Any]:
+        """Merge maps key by key, in the order of theirs."""
+        merged = {}
+        for key in {**theirs, **ours}:
+            # Tuples are numbered or compound keys.
+            step = key[0] if isinstance(key, tuple) else key
+            sides = (side.get(key, MISSING) for side in (base, theirs, ours))
+            if (value := self.merge_value(f"{path}.{step}", *sides)) is not MISSING:
+                merged[key] = value
+        return merged
 
-    def _merge_edge(self, path: str, base: Any, theirs: Any, ours: Any) -> Any:
-        if MISSING in (theirs, ours) or theirs == base:
-            return self.merge_scalar(path, base, theirs, ours)
-        base = UpstreamEdge(urn=ours.urn) if base is MISSING else base
-        columns = (
-            _by_key(lambda column: (column.upstream, column.downstream), edge.columns)
-            for edge in (base, theirs, ours)
+    def _merge_fields(self, path: str, base: Any, theirs: Any, ours: Any) -> Any:
+        fields = msgspec.structs.fields(ours)
+        unset = type(ours)(
+            **{each.name: getattr(ours, each.name) for each in fields if each.required}
         )
-        mapped: dict[Any, ColumnMapping] = _merge_maps(
-            f"{path}.columns", columns, self.merge_scalar
+        sides = [unset if side is None else side for side in (base, theirs, ours)]
+        return type(ours)(
+            **{
+                each.name: self.merge_value(
+                    f"{path}.{each.name}", *(getattr(side, each.name) for side in sides)
+                )
+                for each in fields
+            }
         )
-        uses = (_by_key(_use_key, edge.uses) for edge in (base, theirs, ours))
-        used: dict[Any, ColumnUse] = _merge_maps(f"{path}.uses", uses, self.merge_scalar)
-        return UpstreamEdge(
-            urn=ours.urn,
-            type=self.merge_scalar(f"{path}.type", base.type, theirs.type, ours.type),
-            columns=tuple(mapped.values()),
-            uses=tuple(used.values()),
-        )
+
+    def _merge_members(self, path: str, *sides: Sequence[Value]) -> tuple[Value, ...]:
+        """Merge lists by the keys of their members if these have any, and otherwise as sets."""
+        key = _KEYS.get(type(next(chain(*sides), None)))
+        if key is None:
+            return _merge_sets(*sides)
+        by_key = (_by_key(key, side) for side in sides)
+        return tuple(self._merge_maps(path, *by_key).values())
+
+    def _merge_lists(
+        self, path: str, base: list[Any], theirs: list[Any], ours: list[Any]
+    ) -> list[Any]:
+        """Merge lists of raw records."""
+        sides = (base, theirs, ours)
+        for keys in _IDENTIFYING_KEYS:
+            by_key = [found for side in sides if (found := _members_by_key(side, keys)) is not None]
+            if len(by_key) == len(sides):
+                return list(self._merge_maps(path, *by_key).values())
+        is_single = all(len(side) < 2 and isinstance(next(iter(side), {}), dict) for side in sides)
+        if is_single and theirs and ours:
+            # A single member without a key is the same one on all sides.
+            return [self.merge_value(path, base[0] if base else {}, theirs[0], ours[0])]
+        # As sets: start with ours, remove what they removed, append what they added.
+        return [
+            *(member for member in ours if member in theirs or member not in base),
+            *(member for member in theirs if member not in base and member not in ours),
+        ]
+
+    def _add_conflict(self, conflict: Conflict) -> None:
+        """Record a conflict; of a raw record, only if no field has the same one."""
+        if conflict.path.startswith(f"{_RAW}."):
+            texts = conflict.theirs, conflict.ours
+            is_known = any((each.theirs, each.ours) == texts for each in self.conflicts)
+            if is_known or _AUDIT_STAMPS in conflict.path:
+                return
+        self.conflicts.append(conflict)
 
     def _merge_schema(self, base: Schema | None, theirs: Schema | None, ours: Schema) -> Schema:
         """Merge the annotations of our columns."""
@@ -257,18 +320,13 @@ class _Merge:
     def _merge_annotations(
         self, path: str, base: _Annotated | None, theirs: _Annotated, ours: _Annotated
     ) -> dict[str, Any]:
-        """Merge the annotations of a field: description, labels and properties."""
         before = NestedField(path="") if base is None else base
-        merged: dict[str, Any] = {
-            name: _merge_sets(*(getattr(side, name) for side in (before, theirs, ours)))
-            for name in ("tags", "terms", "compliance")
+        return {
+            name: self.merge_value(
+                f"{path}.{name}", *(getattr(side, name) for side in (before, theirs, ours))
+            )
+            for name in _ANNOTATIONS
         }
-        merged["description"] = self.merge_scalar(
-            f"{path}.description", before.description, theirs.description, ours.description
-        )
-        sides = (side.properties for side in (before, theirs, ours))
-        merged["properties"] = _merge_maps(f"{path}.properties", sides, self.merge_scalar)
-        return merged
 
 
 def default_of(field: msgspec.structs.FieldInfo) -> Any:
@@ -287,10 +345,6 @@ def _merge_sets(
     If that leaves exactly our members, they keep our order: catalogs that do not store an order
     return members in another one, for example after an interrupted write.
     """
-    if theirs == base:
-        return tuple(ours)
-    if ours == base:
-        return tuple(theirs)
     removed = set(base) - set(ours)
     known = set(theirs) | set(base)
     merged = (
@@ -298,27 +352,6 @@ def _merge_sets(
         *(member for member in ours if member not in known),
     )
     return tuple(ours) if set(merged) == set(ours) else merged
-
-
-def _merge_fields(
-    path: str, base: Any, theirs: Any, ours: Any, merge_value: Callable[..., Any]
-) -> Any:
-    empty = type(ours)()
-    sides = [empty if side is None else side for side in (base, theirs, ours)]
-    return type(ours)(
-        **{
-            field: merge_value(f"{path}.{field}", *(getattr(side, field) for side in sides))
-            for field in ours.__struct_fields__
-        }
-    )
-
-
-def _merge_maps(path: str, sides: Iterable[Mapping[Any, Any]], merge_value: Any) -> dict[Any, Any]:
-    base, theirs, ours = sides
-    if theirs == base:
-        # Equal keys and values; keep our order.
-        return dict(ours)
-    return merge_maps(path, (base, theirs, ours), merge_value)
 
 
 def _by_key(key: Callable[[Value], Any], values: Iterable[Value]) -> dict[Any, Value]:
@@ -332,9 +365,15 @@ def _by_key(key: Callable[[Value], Any], values: Iterable[Value]) -> dict[Any, V
     return found
 
 
-def _use_key(use: ColumnUse) -> tuple[str | None, ...]:
-    return use.upstream, use.usage, use.downstream, use.expression
-
-
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else repr(value)
+
+
+def _members_by_key(items: list[Any], keys: tuple[str, ...]) -> dict[Any, Any] | None:
+    """The members of a list by the values of `keys`, or None if these do not identify them."""
+    found = {}
+    for item in items:
+        if not isinstance(item, dict) or not isinstance(item.get(keys[0]), str):
+            return None
+        found[tuple(str(item.get(key)) for key in keys)] = item
+    return found if len(found) == len(items) else None

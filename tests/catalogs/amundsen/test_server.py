@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 
 from catalogs import test_contract, test_lossless
+from catalogs.local_platform import LocalStorePlatform
 from catalogs.sample_inventory import CUSTOMERS, ORDERS, items, rich
 from catalogs.strategies import entries
 from catalogs.test_lossless import ESTATES, FEW, THINGS, by_name, comes_back, the_last_is_there
@@ -22,7 +23,6 @@ from lumos.catalogs.amundsen import neo4j_graph
 from lumos.catalogs.amundsen.file_platform import AmundsenFile
 from lumos.catalogs.amundsen.names import table_key
 from lumos.catalogs.amundsen.platform import Amundsen
-from lumos.catalogs.local import LocalStorePlatform
 from lumos.config.platforms import AmundsenPlatform
 from lumos.config.secret import ConnectionString, Secret
 from lumos.doctor import platform_checks

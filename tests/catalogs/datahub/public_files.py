@@ -61,6 +61,23 @@ def sweep(files: Sequence[Path], folder: Path) -> Iterator[FileResult]:
     yield from compare(written)
 
 
+def invalid_exports(files: Sequence[Path], folder: Path) -> Iterator[str]:
+    """Exports each file to a snapshot below `folder`, and yields those that are not valid."""
+    lumos = Lumos(environment={}, overrides={"storage.path": str(folder / "lumos.db")})
+    for number, file in enumerate(files):
+        snapshot = folder / f"{number}.jsonl"
+        try:
+            lumos.snapshot.export(snapshot, platform=f"datahub-file:{file}")
+            report = lumos.snapshot.validate(snapshot)
+        except LumosError as problem:
+            yield f"{file}: {problem}"
+            continue
+        if not report.valid:
+            errors = [each for each in report.problems if each.severity == "error"]
+            yield f"{file}: {errors[0].path}: {errors[0].text} ({report.errors} errors)"
+        snapshot.unlink()
+
+
 def compare(pairs: Sequence[tuple[Path, Path]]) -> Iterator[FileResult]:
     """Compares pairs of files aspect by aspect, in one process with DataHub's package."""
     given = json.dumps([[str(here), str(there)] for here, there in pairs])

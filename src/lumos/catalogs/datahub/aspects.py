@@ -21,6 +21,8 @@ Aspects: TypeAlias = dict[str, Any]
 Writes: TypeAlias = "dict[str, list[AspectWrite]]"
 
 CATALOG: Final = "datahub"
+CHANGE_PREFIX: Final = "urn:lumos:change:"
+"""The URNs of changes in a file that name no entity, with a hash of the change."""
 # An audit stamp without author and time, so that the same aspects give the same file.
 STAMP: Final = {"time": 0, "actor": "urn:li:corpuser:unknown"}
 # Deleting this aspect, or an aspect without a name, deletes the dataset.

@@ -17,6 +17,7 @@ import msgspec
 from lumos.catalogs.datahub import common_aspects as common
 from lumos.catalogs.datahub.aspects import (
     CATALOG,
+    CHANGE_PREFIX,
     STAMP,
     Aspects,
     Entity,
@@ -183,7 +184,7 @@ def native_entity(urn: str) -> Entity | None:
 
     An entity of another catalog is stored as an entity of the nearest kind.
     """
-    if urn.startswith(_NATIVE):
+    if urn.startswith((_NATIVE, CHANGE_PREFIX)):
         return entity_of(urn)
     if entity_id(urn) is None:
         urn = nearest_urn(urn, _EXACT_KINDS) or urn

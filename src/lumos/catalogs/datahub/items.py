@@ -12,7 +12,6 @@ from typing import Any, Final
 import msgspec
 
 from lumos.catalogs.datahub.aspects import (
-    CATALOG,
     AspectWrite,
     Entity,
     EntityStore,
@@ -20,7 +19,6 @@ from lumos.catalogs.datahub.aspects import (
     aspects_after,
     raw_of_others,
     read_writes,
-    writes_in_raw,
 )
 from lumos.catalogs.datahub.codec import Codec
 from lumos.catalogs.datahub.entities import (
@@ -30,7 +28,6 @@ from lumos.catalogs.datahub.entities import (
     canonical_urn,
     native_entity,
 )
-from lumos.catalogs.datahub.metadata_file import MetadataFile
 from lumos.catalogs.datahub.names import Naming, entity_name, entity_urn, is_acceptable
 from lumos.catalogs.interface import CatalogItem, item_key
 from lumos.model.catalog import CatalogEntity, GlossaryTerm, Group, Job, User, entity_id
@@ -38,7 +35,6 @@ from lumos.model.json_codec import from_json, to_json
 
 _RESOURCE: Final = "platformResource"
 _INFO: Final = "platformResourceInfo"
-_CHANGE_PREFIX: Final = "urn:lumos:change:"
 _NOT_ASCII: Final = re.compile(r"[^\x00-\x7f]+")
 _RESOURCE_TYPES: Final[dict[type[Any], str]] = {
     GlossaryTerm: "lumos-term",
@@ -58,7 +54,6 @@ class DataHubItems:
         self, store: EntityStore, naming: Naming, server: ServerModel | None = None
     ) -> None:
         self._store = store
-        self._file = store if isinstance(store, MetadataFile) else None
         self._naming = naming
         self._server = server
         self._codecs: dict[tuple[type[CatalogItem], str], Codec[Any]] = {}
@@ -67,9 +62,6 @@ class DataHubItems:
         """All items of a file, in the order of the file."""
         entities = list(self._store.entities())
         yield from self.of(entities, {entity.urn for entity in entities})
-        if self._file is not None:
-            for name, change in self._file.changes_without_urn().items():
-                yield _change_item(name, change)
 
     def of(self, entities: Iterable[Entity], known: Container[str]) -> Iterator[CatalogItem]:
         """The items of some entities; `known` are the URNs of all entities."""
@@ -85,10 +77,6 @@ class DataHubItems:
                 yield item
 
     def get(self, type: type[CatalogItem], key: str) -> CatalogItem | None:
-        if self._file is not None and key.startswith(_CHANGE_PREFIX):
-            name = key.removeprefix(_CHANGE_PREFIX)
-            change = self._file.changes_without_urn().get(name)
-            return None if change is None else _change_item(name, change)
         native = self._native_entity(type, key)
         if native is not None and (writes := read_writes(self._store, native.urn)):
             item: CatalogItem = self._codec(type, native).read(_canonical(type, key), writes)
@@ -98,8 +86,7 @@ class DataHubItems:
     def as_stored(self, item: CatalogItem) -> CatalogItem:
         """The item that `get` returns after this one is put."""
         native = self._native_entity(type(item), item_key(item))
-        is_change = self._file is not None and item_key(item).startswith(_CHANGE_PREFIX)
-        if native is None or is_change:
+        if native is None:
             return item
         writes = self._writes(item, native)
         if not writes:
@@ -111,10 +98,6 @@ class DataHubItems:
     def put(self, item: CatalogItem) -> None:
         """Replace an item, as far as DataHub can store it."""
         item_type, key = type(item), item_key(item)
-        if self._file is not None and key.startswith(_CHANGE_PREFIX):
-            change = writes_in_raw(item.raw)[""][0].body
-            self._file.add_change_without_urn(key.removeprefix(_CHANGE_PREFIX), change)
-            return
         native, resource = self._native_entity(item_type, key), _resource_of(item_type, key)
         writes = [] if native is None else self._writes(item, native, is_sent=False)
         if native is not None:
@@ -128,9 +111,6 @@ class DataHubItems:
 
     def erase(self, item: CatalogItem) -> None:
         key = item_key(item)
-        if self._file is not None and key.startswith(_CHANGE_PREFIX):
-            self._file.remove_change_without_urn(key.removeprefix(_CHANGE_PREFIX))
-            return
         for entity in (self._native_entity(type(item), key), _resource_of(type(item), key)):
             if entity is not None:
                 self._store.replace(entity, [])
@@ -207,11 +187,6 @@ def codec_of(
     if type in _NAMED:
         return NamedCodec(type, server)
     return EntityCodec(native.type, naming, server)
-
-
-def _change_item(name: str, change: Any) -> CatalogEntity:
-    """The item for a change without an entity URN."""
-    return CatalogEntity(urn=f"{_CHANGE_PREFIX}{name}", raw={CATALOG: {"": [{"body": change}]}})
 
 
 def _item_key_of(entity: Entity) -> tuple[type[Any], str]:

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
-from lumos.catalogs.datahub.aspects import AspectWrite, Entity, entity_of
+from lumos.catalogs.datahub.aspects import CHANGE_PREFIX, AspectWrite, Entity, entity_of
 from lumos.errors import LumosError
 
 _DEFAULT_MODE: Final = 0o644
@@ -106,7 +106,6 @@ class MetadataFile:
         self._records: list[_Record] = []
         self._types: dict[str, str] = {}
         self._positions: dict[str, list[_Position]] = {}
-        self._without_urn: dict[str, _Record] = {}
         self._is_saved = data is not None
         self._version = version
         for number, text in enumerate(self._parse(b"[]" if data is None else data)):
@@ -144,26 +143,6 @@ class MetadataFile:
             if position.aspect == aspect
             for text in texts
         )
-
-    def changes_without_urn(self) -> dict[str, Any]:
-        """Changes without an entity URN, by a hash of their content."""
-        return {
-            name: msgspec.json.decode(record.text)
-            for name, record in self._without_urn.items()
-            if record.text is not None
-        }
-
-    def add_change_without_urn(self, name: str, change: Any) -> None:
-        """Add a change without an entity URN, unless it is known."""
-        if name not in self._without_urn:
-            self._without_urn[name] = _Record(_encode(change))
-            self._records.append(self._without_urn[name])
-            self._is_saved = False
-
-    def remove_change_without_urn(self, name: str) -> None:
-        if (record := self._without_urn.pop(name, None)) is not None:
-            record.text = None
-            self._is_saved = False
 
     def replace(self, entity: Entity, writes: Sequence[AspectWrite]) -> bool:
         """Replace all writes of an entity; return whether anything changed."""
@@ -218,7 +197,7 @@ class MetadataFile:
             self._add(entity, _Position(record, None, change.aspectName or ""))
         elif change.entityType or change.resource or change.proposedSnapshot:
             # An entity with only a key aspect, or usage in its old form.
-            self._without_urn[_digest(text)] = record
+            self._add(entity_of(f"{CHANGE_PREFIX}{_digest(text)}"), _Position(record, None, ""))
         else:
             raise NotMetadata(self.path, f"[{number}]", "the change has no entity URN")
 
@@ -303,6 +282,8 @@ class MetadataFile:
 
 
 def _write_in_proposal(change: dict[str, Any], aspect: str) -> AspectWrite:
+    if not change.get("entityUrn"):
+        return AspectWrite(aspect=aspect, body=change)
     extras = {
         key: value
         for key, value in change.items()
@@ -340,6 +321,8 @@ def _write_in_event(event: dict[str, Any], number: int, aspect: str) -> AspectWr
 
 
 def _proposal(entity: Entity, write: AspectWrite) -> bytes:
+    if entity.urn.startswith(CHANGE_PREFIX):
+        return _encode(write.body)
     change: dict[str, Any] = {"entityType": entity.type, "entityUrn": entity.urn}
     change["changeType"] = write.extras.get("changeType", "UPSERT")
     if write.aspect:

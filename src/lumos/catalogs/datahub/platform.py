@@ -13,8 +13,13 @@ from lumos.catalogs.datahub.aspects import CATALOG, Entity
 from lumos.catalogs.datahub.dataset import DataHubCatalog
 from lumos.catalogs.datahub.lineage import upstream_urns
 from lumos.catalogs.datahub.names import check_dataset_urn
-from lumos.catalogs.datahub.normalization import as_server_returns
-from lumos.catalogs.datahub.reader import DATASET, DataHubReader, ServerItems, possible_datahub_urns
+from lumos.catalogs.datahub.reader import (
+    DATASET,
+    DataHubReader,
+    ServerItems,
+    as_server_returns,
+    possible_datahub_urns,
+)
 from lumos.catalogs.datahub.server import KIND, Gms
 from lumos.catalogs.datahub.server_model import DataHubModel
 from lumos.catalogs.datahub.writer import (

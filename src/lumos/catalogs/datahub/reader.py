@@ -1,14 +1,21 @@
-"""The datasets and items of a server; looks up which DataHub URNs are taken."""
+"""The datasets and items of a server; looks up which DataHub URNs are taken.
+
+Raw records of files are converted to the form of servers, so that both can be compared.
+"""
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, lru_cache, partial
+from importlib.util import find_spec
 from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from lumos.catalogs.chunks import batched
 from lumos.catalogs.datahub.aspects import (
     CATALOG,
+    CHANGE_PREFIX,
     Aspects,
     AspectWrite,
     Entity,
@@ -17,8 +24,9 @@ from lumos.catalogs.datahub.aspects import (
     check_writes,
     entity_of,
 )
+from lumos.catalogs.datahub.codec import Codec
 from lumos.catalogs.datahub.dataset import INSTANCE, DatasetCodec, read_instance
-from lumos.catalogs.datahub.items import DataHubItems, canonical_key
+from lumos.catalogs.datahub.items import DataHubItems, canonical_key, codec_of, entity_of_item
 from lumos.catalogs.datahub.lineage import UPSTREAM, upstream_urns
 from lumos.catalogs.datahub.names import Naming, dataset_urn, is_ambiguous, parse_dataset_urn
 from lumos.catalogs.datahub.server import (
@@ -389,3 +397,41 @@ def _batches(items: Sequence[CatalogItem]) -> Iterator[list[CatalogItem]]:
             ),
             _ITEM_BATCH_SIZE,
         )
+
+
+def as_server_returns(value: Any) -> Any:
+    """An entry or item as a server returns it that DataHub itself loaded; None if all have it.
+
+    Its raw record has no defaults, no audit stamps of writes, no time series and nothing that the
+    fields already say.
+    """
+    if find_spec("datahub") is None:
+        return value
+    naming, model = Naming(), DataHubModel()
+    in_file, on_server = (_codec(value, naming, server) for server in (None, model))
+    if in_file is None or on_server is None:
+        return value
+    key = value.urn if isinstance(value, CatalogEntry) else canonical_key(value)
+    native: Entity = in_file.entity(key)
+    if not model.can_store(native):
+        return None
+    try:
+        aspects = aspects_after(in_file.render(value).writes)
+    except InvalidAspect:
+        # DataHub did not write this record.
+        return value
+    lasting = {name: body for name, body in aspects.items() if not model.is_time_series(name)}
+    normal = model.normalize(native, lasting)
+    writes = [AspectWrite(aspect=name, body=body) for name, body in normal.items()]
+    return msgspec.structs.replace(value, raw=on_server.read(key, writes).raw)
+
+
+def _codec(value: Any, naming: Naming, server: DataHubModel | None) -> Codec[Any] | None:
+    if isinstance(value, CatalogEntry):
+        for urn in (value.urn, *upstream_urns(value)):
+            naming.reserve(urn)
+        return DatasetCodec(naming, server)
+    native = entity_of_item(type(value), item_key(value))
+    if native is None or native.urn.startswith(CHANGE_PREFIX):
+        return None
+    return codec_of(type(value), native, naming, server)

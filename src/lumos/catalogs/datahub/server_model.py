@@ -29,9 +29,9 @@ _BROWSE: Final = "browsePathsV2"
 _INSTANCE: Final = "dataPlatformInstance"
 # Aspects with secrets, which are never exported.
 _SECRET: Final = frozenset({"corpUserCredentials"})
-# Settings, secrets and built-in definitions of a server.
+# Settings, secrets and built-in definitions of a server, and changes without an entity.
 _INTERNAL: Final = frozenset(
-    {"dataType", "entityType", "globalSettings", "inviteToken", "telemetry"}
+    {"change", "dataType", "entityType", "globalSettings", "inviteToken", "telemetry"}
 )
 _INTERNAL_PREFIX: Final = "dataHub"
 _BUILT_IN: Final = frozenset({"urn:li:corpuser:datahub", "urn:li:corpuser:__datahub_system"})

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from lumos.catalogs.migration.mapping import Mapping
-from lumos.catalogs.migration.reports import UnmappedName
+from lumos.catalogs.migration.reports import MigrationReport, UnmappedName
 from lumos.errors import MisuseError
 from lumos.model.json_codec import from_json, to_json
 from lumos.snapshots.catalogs import SnapshotCatalog
@@ -70,6 +70,23 @@ class MigrationRecord(msgspec.Struct, frozen=True, kw_only=True):
     imported: ImportReport | None = None
     has_missing_entries: bool = msgspec.field(default=False, name="lacking")
     is_finished: bool = msgspec.field(default=False, name="over")
+
+    def report(self, target: str, imported: ImportReport) -> MigrationReport:
+        """The report of a dry run; a migration adds its verification."""
+        return MigrationReport(
+            source=self.source,
+            target=target,
+            dry_run=True,
+            resumed=False,
+            exported=self.exported,
+            needs=self.needs,
+            imported=imported,
+            verified=None,
+            remarks=self.remarks,
+            snapshot=self.kept,
+            skipped=self.skipped,
+            lineage_left_out=self.lineage_left_out,
+        )
 
 
 class MigrationLog:

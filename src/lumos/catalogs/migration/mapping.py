@@ -1,6 +1,6 @@
 """The mapping of a migration: names in the source and their names in the target."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -16,18 +16,26 @@ from lumos.model.catalog import (
     CatalogEntity,
     CatalogEntry,
     GlossaryTerm,
+    Group,
     Job,
+    User,
     entity_id,
     entity_urn,
 )
-from lumos.model.dataset import Lineage, Owner, UpstreamEdge
-from lumos.model.schema import Schema
+from lumos.model.dataset import (
+    Documentation,
+    Governance,
+    Lineage,
+    Owner,
+    Ownership,
+    UpstreamEdge,
+)
+from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.urn import SCHEME, Urn
 from lumos.snapshots.format.document import (
     DATASETS,
     GLOSSARY,
     GROUPS,
-    JOBS,
     KINDS,
     OTHERS,
     USERS,
@@ -40,6 +48,29 @@ RenamedNames: TypeAlias = dict[str, str]
 
 # The kinds of entities that a mapping renames, and the section of each.
 LABELS: Final = {"tag": "tags", "domain": "domains"}
+_TAGS_AND_TERMS: Final = {"tags": "tags", "terms": "terms"}
+# The fields with names, and the section of a mapping that renames them. A field without a section
+# has parts with names; `urns` are of datasets and entities.
+_SECTIONS: Final[dict[type[Any], dict[str, str]]] = {
+    CatalogEntry: {
+        "urn": "urns", "lineage": "", "ownership": "", "governance": "", "documentation": "",
+        "schema": "",
+    },
+    Lineage: {"upstream": "", "downstream": ""},
+    UpstreamEdge: {"urn": "urns"},
+    Ownership: {"owners": ""},
+    Owner: {"name": "owners"},
+    Governance: _TAGS_AND_TERMS,
+    Documentation: {"domain": "domains"},
+    Schema: {"fields": ""},
+    Field: {**_TAGS_AND_TERMS, "nested": ""},
+    NestedField: _TAGS_AND_TERMS,
+    GlossaryTerm: {"parent": "terms", "related": "terms", "domain": "domains", "owners": "owners"},
+    User: {"groups": "owners"},
+    Group: {"members": "owners"},
+    Job: {"inputs": "urns", "outputs": "urns", "owner": "owners"},
+    CatalogEntity: {"parent": "urns", "owners": "", "tags": "tags"},
+}  # fmt: skip
 
 
 class Mapping(Section, frozen=True, kw_only=True):
@@ -100,6 +131,14 @@ class Mapping(Section, frozen=True, kw_only=True):
             domains=_changes(self.domains),
             dataset=self.urn,
         )
+
+    def rename(self, section: str, names: Any) -> Any:
+        """The new name, or the new names without duplicates; None stays None."""
+        if names is None:
+            return None
+        if not isinstance(names, str):
+            return tuple(dict.fromkeys(self.rename(section, name) for name in names))
+        return self.urn(names) if section == "urns" else getattr(self, section).get(names, names)
 
     def urn(self, urn: str) -> str:
         """The URN of a dataset or entity in the target."""
@@ -185,7 +224,7 @@ def _map_entries(
                 continue
             taken.add(name)
             value = msgspec.structs.replace(value, **{kind.key: name})
-        yield _MAPPERS[kind](value, mapping)
+        yield _map(value, mapping)
 
 
 def _new_key(kind: EntryKind, mapping: Mapping) -> Callable[[str], str] | None:
@@ -196,111 +235,44 @@ def _new_key(kind: EntryKind, mapping: Mapping) -> Callable[[str], str] | None:
     return (lambda name: names.get(name, name)) if names else None
 
 
-def _map_dataset(entry: CatalogEntry, mapping: Mapping) -> CatalogEntry:
-    urn = mapping.urn(entry.urn)
-    changes: dict[str, Any] = {"raw": rename_raw(entry.raw, mapping.new_names)}
-    if urn != entry.urn:
-        changes |= {"urn": urn, "platform": Urn.parse(urn).platform}
-    if entry.lineage is not None:
-        changes["lineage"] = Lineage(
-            upstream=_map_edges(entry.lineage.upstream, mapping),
-            downstream=_map_edges(entry.lineage.downstream, mapping),
-        )
-    if entry.governance is not None:
-        changes["governance"] = _map_labels(entry.governance, mapping)
-    if entry.ownership is not None:
-        owners = _map_owners(entry.ownership.owners, mapping)
-        changes["ownership"] = msgspec.structs.replace(entry.ownership, owners=owners)
-    if entry.documentation is not None:
-        domain = _map_domain(entry.documentation.domain, mapping)
-        changes["documentation"] = msgspec.structs.replace(entry.documentation, domain=domain)
-    if entry.schema is not None and (mapping.tags or mapping.terms):
-        changes["schema"] = Schema(
-            fields=tuple(
-                msgspec.structs.replace(
-                    _map_labels(field, mapping),
-                    nested=tuple(_map_labels(nested, mapping) for nested in field.nested),
-                )
-                for field in entry.schema.fields
-            )
-        )
-    return msgspec.structs.replace(entry, **changes)
-
-
-def _map_labels(labelled: Any, mapping: Mapping) -> Any:
-    tags, terms = _rename(labelled.tags, mapping.tags), _rename(labelled.terms, mapping.terms)
-    return msgspec.structs.replace(labelled, tags=tags, terms=terms)
-
-
-def _map_edges(edges: Iterable[UpstreamEdge], mapping: Mapping) -> tuple[UpstreamEdge, ...]:
-    return tuple(msgspec.structs.replace(edge, urn=mapping.urn(edge.urn)) for edge in edges)
-
-
-def _map_owners(owners: Iterable[Owner], mapping: Mapping) -> tuple[Owner, ...]:
-    renamed = (
-        msgspec.structs.replace(owner, name=mapping.owners.get(owner.name, owner.name))
-        for owner in owners
-    )
-    return tuple(dict.fromkeys(renamed))
-
-
-def _map_term(term: GlossaryTerm, mapping: Mapping) -> GlossaryTerm:
-    return msgspec.structs.replace(
-        term,
-        parent=None if term.parent is None else mapping.terms.get(term.parent, term.parent),
-        related=_rename(term.related, mapping.terms),
-        domain=_map_domain(term.domain, mapping),
-        owners=_rename(term.owners, mapping.owners),
-        raw=rename_raw(term.raw, mapping.new_names),
-    )
-
-
-def _map_job(job: Job, mapping: Mapping) -> Job:
-    return msgspec.structs.replace(
-        job,
-        inputs=tuple(dict.fromkeys(map(mapping.urn, job.inputs))),
-        outputs=tuple(dict.fromkeys(map(mapping.urn, job.outputs))),
-        owner=None if job.owner is None else mapping.owners.get(job.owner, job.owner),
-    )
-
-
-def _map_entity(entity: CatalogEntity, mapping: Mapping) -> CatalogEntity:
-    references = {
-        relation: _rename(keys, mapping.terms)
-        if relation == "terms"
-        else tuple(dict.fromkeys(map(mapping.urn, keys)))
-        for relation, keys in entity.references.items()
+def _map(value: Any, mapping: Mapping) -> Any:
+    """An entry, an item or a part of one with the names of the target."""
+    if isinstance(value, tuple):
+        mapped = (_map(each, mapping) for each in value)
+        # Two owners may become one.
+        is_set = bool(value) and isinstance(value[0], Owner)
+        return tuple(dict.fromkeys(mapped) if is_set else mapped)
+    sections = _SECTIONS.get(type(value))
+    if sections is None:
+        return value
+    changes = {
+        field: mapping.rename(section, getattr(value, field))
+        if section
+        else _map(getattr(value, field), mapping)
+        for field, section in sections.items()
     }
-    label = label_name(entity.urn)
-    return msgspec.structs.replace(
-        entity,
-        name=entity.name if label is None or entity.name is None else label[1],
-        parent=None if entity.parent is None else mapping.urn(entity.parent),
-        owners=_map_owners(entity.owners, mapping),
-        tags=_rename(entity.tags, mapping.tags),
-        references=references,
-        raw=rename_raw(entity.raw, mapping.new_names),
-    )
+    if raw := getattr(value, "raw", None):
+        changes["raw"] = rename_raw(raw, mapping.new_names)
+    if isinstance(value, CatalogEntry) and changes["urn"] != value.urn:
+        changes["platform"] = Urn.parse(changes["urn"]).platform
+    if isinstance(value, CatalogEntity):
+        changes["references"] = {
+            relation: mapping.rename("terms" if relation == "terms" else "urns", keys)
+            for relation, keys in value.references.items()
+        }
+        if value.name is not None and (label := label_name(value.urn)) is not None:
+            changes["name"] = label[1]
+    return msgspec.structs.replace(value, **changes)
 
 
-def _map_domain(domain: str | None, mapping: Mapping) -> str | None:
-    return None if domain is None else mapping.domains.get(domain, domain)
-
-
-def _rename(names: Iterable[str], changes: RenamedNames) -> tuple[str, ...]:
-    """The names in the target, without duplicates."""
-    return tuple(dict.fromkeys(changes.get(name, name) for name in names))
-
-
-_MAPPERS: Final[dict[EntryKind, Callable[[Any, Mapping], Any]]] = {
-    DATASETS: _map_dataset,
-    GLOSSARY: _map_term,
-    USERS: lambda user, mapping: msgspec.structs.replace(
-        user, groups=_rename(user.groups, mapping.owners)
-    ),
-    GROUPS: lambda group, mapping: msgspec.structs.replace(
-        group, members=_rename(group.members, mapping.owners)
-    ),
-    JOBS: _map_job,
-    OTHERS: _map_entity,
-}
+def names_used(value: Any) -> Iterator[tuple[str, str]]:
+    """The names in an entry, an item or a part of one, each with its section."""
+    if isinstance(value, tuple):
+        for each in value:
+            yield from names_used(each)
+    for field, section in _SECTIONS.get(type(value), {}).items():
+        names = getattr(value, field)
+        if not section:
+            yield from names_used(names)
+        elif names is not None:
+            yield from ((section, name) for name in ([names] if isinstance(names, str) else names))

@@ -10,7 +10,6 @@ from shlex import quote
 from typing import Any, Final
 
 from lumos.catalogs import ReadsEntries, ReadsMany, ReplacesEntries, StoresItems, WritesMany
-from lumos.catalogs.local import LocalStorePlatform
 from lumos.catalogs.migration.certificate import BATCH_SIZE
 from lumos.catalogs.migration.reports import (
     Holding,
@@ -108,7 +107,8 @@ def _plan_aspects(
 def _storage_by_aspect(platform: Any, kind: EntryKind, value: Any) -> dict[str, Holding]:
     """How the target stores each aspect of an entry, as the import will report it."""
     if kind is not DATASETS or not isinstance(platform, ReplacesEntries):
-        is_native = kind is DATASETS or isinstance(platform, StoresItems)
+        # The store has fields for everything.
+        is_native = platform is None or kind is DATASETS or isinstance(platform, StoresItems)
         return dict.fromkeys(aspects_of(value), "native" if is_native else "store")
     storage = platform.storage_of(value)
     raw = storage.get("raw", "properties")
@@ -132,7 +132,7 @@ def _plan_calls(
     report: MigrationReport, snapshot: OpenSnapshot, platform: Any, *, is_remote: bool
 ) -> PlannedCalls:
     """The calls for the import and the verification; files and the store need none."""
-    if not is_remote or isinstance(platform, LocalStorePlatform):
+    if not is_remote or platform is None:
         return PlannedCalls(read=0, write=0)
     totals = report.imported.sums.kinds
     changed = {name: each.created + each.changed for name, each in totals.items()}

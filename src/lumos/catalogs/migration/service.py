@@ -224,20 +224,7 @@ class Migrations:
             would_import = self._snapshots().try_load(
                 record.file, platform=target, allow_dangling=True, progress=progress
             )
-            report = MigrationReport(
-                source=pair.source.name,
-                target=pair.target.name,
-                dry_run=True,
-                resumed=False,
-                exported=record.exported,
-                needs=record.needs,
-                imported=would_import,
-                verified=None,
-                remarks=record.remarks,
-                snapshot=record.kept,
-                skipped=record.skipped,
-                lineage_left_out=record.lineage_left_out,
-            )
+            report = record.report(pair.target.name, would_import)
             yield report, Path(record.file), pair.target
 
     def verify(
@@ -440,19 +427,13 @@ class Migrations:
         if is_finished:
             for name in (_EXPORTED, _MAPPED):
                 (folder / name).unlink(missing_ok=True)
-        report = MigrationReport(
-            source=record.source,
-            target=target.name,
+        report = msgspec.structs.replace(
+            record.report(target.name, imported),
             dry_run=False,
             resumed=resumed,
-            exported=record.exported,
             needs=unmapped,
-            imported=imported,
             verified=found,
-            remarks=record.remarks,
             snapshot=record.kept or (str(file) if file.exists() else None),
-            skipped=record.skipped,
-            lineage_left_out=record.lineage_left_out,
         )
         return report, hashes
 

@@ -10,10 +10,16 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from lumos.catalogs.migration.mapping import LABELS, Mapping, RenamedNames, label_name, service_of
+from lumos.catalogs.migration.mapping import (
+    LABELS,
+    Mapping,
+    RenamedNames,
+    label_name,
+    names_used,
+    service_of,
+)
 from lumos.catalogs.migration.reports import UnmappedName, UnmappedNameKind
 from lumos.model.catalog import CatalogEntity, CatalogEntry, GlossaryTerm, Group, User
-from lumos.model.schema import Field, NestedField
 from lumos.model.urn import Urn
 
 _PUNCTUATION: Final = re.compile(r"[\W_]+")
@@ -56,17 +62,9 @@ class CatalogNames:
 
     def add(self, entry: CatalogEntry) -> None:
         self.datasets[entry.urn] = entry.urn.casefold()
-        if entry.governance is not None:
-            self.tags.update(entry.governance.tags)
-            self.terms.update(entry.governance.terms)
-        if entry.ownership is not None:
-            self.owners.update({owner.name for owner in entry.ownership.owners})
-        if entry.documentation is not None and entry.documentation.domain:
-            self.domains[entry.documentation.domain] += 1
-        for field in entry.schema.fields if entry.schema else ():
-            self._add_field_labels(field)
-            for nested in field.nested:
-                self._add_field_labels(nested)
+        for section, name in set(names_used(entry)):
+            if section != "urns":
+                getattr(self, section)[name] += 1
 
     def add_label(self, entity: CatalogEntity) -> None:
         """Add a tag or domain; other entities are ignored."""
@@ -84,10 +82,6 @@ class CatalogNames:
     def services(self) -> set[str]:
         """The platforms of the datasets, with their instances."""
         return {service_of(Urn.parse(urn)) for urn in self.datasets}
-
-    def _add_field_labels(self, labelled: Field | NestedField) -> None:
-        self.tags.update(labelled.tags)
-        self.terms.update(labelled.terms)
 
 
 def find_unmapped_names(

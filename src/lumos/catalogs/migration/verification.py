@@ -5,13 +5,13 @@ Search indexes of catalogs lag behind their contents, so nothing is searched for
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from lumos.catalogs import StoresItems
-from lumos.catalogs.local import LocalStorePlatform
 from lumos.catalogs.migration.certificate import BATCH_SIZE, entry_hash
 from lumos.catalogs.migration.reports import AspectCount, Verification
 from lumos.model.json_codec import from_json
@@ -25,6 +25,7 @@ from lumos.snapshots.format.writer import write_snapshot
 from lumos.snapshots.import_merge import differing_fields
 from lumos.snapshots.on_spark import judge_schemas
 from lumos.snapshots.reports import MigratedCount
+from lumos.snapshots.store_entries import entry_of
 from lumos.store import Store
 
 _MAX_LISTED: Final = 1000
@@ -162,6 +163,8 @@ def aspects_of(value: Any) -> dict[str, Any]:
 
 def entry_reader(catalog: SnapshotCatalog) -> Callable[[EntryKind, Sequence[str]], dict[str, Any]]:
     """A function that reads the entries that exist by their keys."""
+    if isinstance(catalog, LocalCatalog):
+        return partial(_read_stored, catalog.store)
     platform = platform_of_catalog(catalog)
 
     def read(kind: EntryKind, keys: Sequence[str]) -> dict[str, Any]:
@@ -172,9 +175,14 @@ def entry_reader(catalog: SnapshotCatalog) -> Callable[[EntryKind, Sequence[str]
     return read
 
 
+def _read_stored(store: Store, kind: EntryKind, keys: Sequence[str]) -> dict[str, Any]:
+    if kind is DATASETS:
+        entries = store.entries.get_many(keys)
+        return {key: entry_of(entries[key]) for key in keys if key in entries}
+    bodies = store.entries.get_items(kind.plural, keys)
+    return {key: from_json(bodies[key], kind.type) for key in keys if key in bodies}
+
+
 def platform_of_catalog(catalog: SnapshotCatalog) -> Any:
-    """The adapter behind a catalog."""
-    if isinstance(catalog, LocalCatalog):
-        return LocalStorePlatform(catalog.store)
-    assert isinstance(catalog, PlatformCatalog)
-    return catalog.platform
+    """The adapter of a catalog, or None for the store."""
+    return catalog.platform if isinstance(catalog, PlatformCatalog) else None

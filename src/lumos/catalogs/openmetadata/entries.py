@@ -33,7 +33,7 @@ from lumos.catalogs.openmetadata.states import (
     names_in,
 )
 from lumos.catalogs.packed_properties import Packed, pack, restore, unpack
-from lumos.catalogs.plain_merge import merge_json
+from lumos.catalogs.three_way_merge import merge_json
 from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import (
     ASPECTS,
@@ -393,7 +393,7 @@ class OpenMetadataEntries:
             return dict(packed)
         others = {key: value for key, value in packed.items() if key != CATALOG}
         # The merge of the whole entry reports conflicts.
-        merged = merge_json(CATALOG, before_edits, current, record, lambda *_: None)
+        merged = merge_json(before_edits, current, record)
         return {**others, CATALOG: merged} if merged else others
 
 

@@ -665,8 +665,9 @@ def _apply_raw(spec: EntityKind, item: Any, record: Record) -> Record:
         if key in record_in_raw and spec.type != "user":
             record[key] = record_in_raw[key]
     for key in spec.fields:
-        if key in record_in_raw and _is_equivalent(spec, key, record_in_raw[key], record.get(key)):
-            record[key] = record_in_raw[key]
+        changed = {**record, key: record_in_raw.get(key)}
+        if changed[key] not in (None, [], {}) and _is_same_item(spec, record, changed):
+            record = changed
     if isinstance(record_in_raw.get("extension"), dict) and spec.has_properties:
         record["extension"] = {**record_in_raw["extension"], **record.get("extension", {})}
     if isinstance(record_in_raw.get("edges"), list) and spec.has_edges:
@@ -682,23 +683,12 @@ def _apply_raw(spec: EntityKind, item: Any, record: Record) -> Record:
     return record
 
 
-def _is_equivalent(spec: EntityKind, key: str, record_in_raw: Any, native: Any) -> bool:
-    """Whether two values of a field are decoded to the same item."""
-    if key in ("owners", "tags", "domains", "charts", "queryUsedIn", "relatedTerms", "users"):
-        try:
-            sides = [
-                _decode(spec, "x.x", {key: each} if each else {})
-                for each in (record_in_raw, native)
-            ]
-        except (KeyError, TypeError, AttributeError, IndexError):
-            return False
-        return bool(sides[0] == sides[1])
-    if key == "description":
-        return isinstance(record_in_raw, str) and unescape_html(record_in_raw) == unescape_html(
-            native or ""
-        )
-    modelled = {"displayName", *(("email",) if spec.type in ("user", "team") else ())}
-    return key not in modelled
+def _is_same_item(spec: EntityKind, record: Record, changed: Record) -> bool:
+    """Whether two records are decoded to the same item; the changed one may be invalid."""
+    try:
+        return bool(_decode(spec, "x.x", changed) == _decode(spec, "x.x", record))
+    except (KeyError, TypeError, AttributeError, IndexError):
+        return False
 
 
 def _encode_relations(spec: EntityKind, item: CatalogEntity) -> Record:

@@ -1,4 +1,4 @@
-"""`local`, the store itself as a catalog."""
+"""The store as a catalog, which tests write to directly; imports write to it in their own way."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
