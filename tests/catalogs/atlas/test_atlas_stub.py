@@ -7,9 +7,12 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given, settings
 
 from catalogs.servers import atlas as stub
 from catalogs.servers.http import Answer, Request, Server
+from catalogs.strategies import entries
+from examples import examples
 from lumos import Lumos
 from lumos.catalogs import FailedEntry, Filters, WrittenEntry
 from lumos.catalogs.atlas import server as server_module
@@ -218,9 +221,7 @@ def hive_table(atlas: stub.Atlas) -> stub.StubEntity:
 HIVE = "lumos://atlas/hive_table/sales.orders@prod"
 
 
-def test_tables_of_hive_are_read_with_columns_and_never_changed(
-    catalog: Atlas, atlas: stub.Atlas
-) -> None:
+def test_tables_of_hive_are_read_with_columns(catalog: Atlas, atlas: stub.Atlas) -> None:
     table = hive_table(atlas)
     catalog.put(entry())
     source = atlas.add("hive_table", "raw.orders@prod")
@@ -249,18 +250,102 @@ def test_tables_of_hive_are_read_with_columns_and_never_changed(
     assert list(catalog.export(after=HIVE)) == [exported[A]]
 
 
-def test_what_lumos_adds_to_a_table_of_hive_is_in_a_dataset_of_its_own(
-    catalog: Atlas, atlas: stub.Atlas
+def test_what_lumos_adds_to_a_table_of_hive_is_written_to_that_table(
+    catalog: Atlas, atlas: stub.Atlas, server: Server
 ) -> None:
-    hive_table(atlas)
+    table = hive_table(atlas)
     found = catalog.get(HIVE)
     assert found is not None
-    changed = msgspec.structs.replace(found, governance=Governance(tags=("pii",)))
+    assert found.schema is not None
+    fields = list(found.schema.fields)
+    fields[0] = msgspec.structs.replace(
+        fields[0], description="Number", tags=("key",), nullable=False
+    )
+    changed = msgspec.structs.replace(
+        found,
+        governance=Governance(tags=("pii",), terms=("Order",), compliance=("GDPR",)),
+        documentation=Documentation(description="By Lumos", domain="sales"),
+        schema=Schema(fields=tuple(fields)),
+        properties={"team": "shop"},
+        raw={"atlas": {**found.raw["atlas"], "customAttributes": {"room": "4"}}},
+    )
+    before = atlas.state()
     assert catalog.put(changed).changed
+    assert not [each for each in atlas.entities.values() if each.type == "lumos_dataset"]
+    assert table.attributes["userDescription"] == "By Lumos"
+    assert table.attributes["comment"] == "All orders"
+    assert [each["typeName"] for each in table.classifications] == ["pii"]
+    assert (table.labels, table.custom) == (["GDPR"], {"room": "4"})
+    assert table.business.keys() == {"lumos_metadata"}
+    [column] = [each for each in atlas.entities.values() if each.attributes["name"] == "id"]
+    assert column.attributes["userDescription"] == "Number"
+    assert [each["typeName"] for each in column.classifications] == ["key"]
     assert catalog.get(HIVE) == changed
     assert [each for each in catalog.export() if each.urn == HIVE] == [changed]
+    server.requests.clear()
+    assert not opened(server).put(changed).changed
+    assert not [each for each in server.requests if each.method != "GET"
+                and not each.path.endswith("/search/basic")]  # fmt: skip
+    catalog.put(found)
+    assert catalog.get(HIVE) == found
+    after = {name: each for name, each in atlas.state().items() if name in before}
+    assert after == before
+
+
+def test_what_hive_changes_later_is_shown(catalog: Atlas, atlas: stub.Atlas) -> None:
+    table = hive_table(atlas)
+    found = catalog.get(HIVE)
+    assert found is not None
+    assert found.schema is not None
+    fields = [msgspec.structs.replace(each, nullable=False) for each in found.schema.fields]
+    catalog.put(msgspec.structs.replace(found, schema=Schema(fields=tuple(fields))))
+    values = {"name": "added", "type": "int", "position": 2, "table": {"guid": table.guid}}
+    atlas.add("hive_column", "sales.orders.added@prod", **values)
+    after = catalog.get(HIVE)
+    assert after is not None
+    assert after.schema is not None
+    assert [each.name for each in after.schema.fields] == ["id", "price", "added"]
+
+
+def test_lineage_to_a_table_of_hive_is_drawn_and_erased(catalog: Atlas, atlas: stub.Atlas) -> None:
+    table = hive_table(atlas)
+    found = catalog.get(HIVE)
+    assert found is not None
+    before = atlas.state()
+    mapping = ColumnMapping(upstream="id", downstream="id")
+    edges = (UpstreamEdge(urn=A, columns=(mapping,)), UpstreamEdge(urn=B))
+    linked = msgspec.structs.replace(found, lineage=Lineage(upstream=edges), deleted=True)
+    assert not isinstance(catalog.put(entry(schema=SCHEMA)), FailedEntry)
+    assert catalog.put(linked).changed
+    assert catalog.get(HIVE) == linked
+    assert table.status == "ACTIVE"
+    drawn = {
+        atlas.entities[relation.ends[0]].attributes["qualifiedName"]
+        for guid in (table.guid, *(each.guid for each in atlas.entities.values()
+                                   if each.type == "hive_column"))
+        for relation in atlas.relations.get(guid, ())
+        if relation.name == "process_dataset_outputs"
+    }  # fmt: skip
+    assert drawn == {f"{HIVE}#lineage", f"{HIVE}#id#lineage"}
+    # Its annotations stay, because nobody knows who made them.
     catalog.erase(HIVE)
     assert catalog.get(HIVE) == found
+    catalog.erase(A)
+    catalog.clean_up()
+    assert {name: each for name, each in atlas.state().items() if name in before} == before
+
+
+@settings(max_examples=examples(20), deadline=None)
+@given(estate=entries())
+def test_every_dataset_can_be_written_to_a_table_of_hive(estate: CatalogEntry) -> None:
+    application = stub.Atlas()
+    hive_table(application)
+    with Server(application) as server:
+        written = msgspec.structs.replace(estate, urn=HIVE)
+        catalog = opened(server)
+        assert catalog.put(written)
+        assert catalog.get(HIVE) == catalog.as_stored(written)
+        assert not catalog.put(written).changed
 
 
 def test_lineage_from_a_table_of_hive_leads_to_that_table(

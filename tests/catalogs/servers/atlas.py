@@ -3,6 +3,7 @@
 - A bulk write is all or nothing. It updates the active entity with the same qualified name and
   touches only the attributes that were sent; classifications and labels only of new entities.
 - Required attributes, and the owner of owned entities, must be sent with every write.
+- A lookup by qualified names leaves out those that do not exist.
 - Deleted entities cannot be found by qualified name; another one may take it. Their relations
   are deleted, too, but still listed. Columns are deleted with their dataset.
 - The list of all types does not contain business metadata.
@@ -44,7 +45,7 @@ _ENDS = {
     "meanings": ("AtlasGlossarySemanticAssignment", 1), "inputs": ("dataset_process_inputs", 0),
     "outputs": ("process_dataset_outputs", 0),
 }  # fmt: skip
-_OWNERS = {"lumos_column": "dataset", "AtlasGlossaryTerm": "anchor"}
+_OWNERS = {"lumos_column": "dataset", "hive_column": "table", "AtlasGlossaryTerm": "anchor"}
 _COLUMNS = ("lumos_dataset_columns", "hive_table_columns")
 _OWNING = (*_COLUMNS, "AtlasGlossaryTermAnchor")
 
@@ -136,12 +137,12 @@ class Atlas:
                 wanted = [each for name, each in self.definitions.items()
                           if self.categories[name] == "BUSINESS_METADATA"]  # fmt: skip
                 return Answer.of({"businessMetadataDefs": wanted})
-            case "GET", ["v2", "entity", "uniqueAttribute", "type", type]:
-                [name] = parse_qs(urlsplit(request.target).query)["attr:qualifiedName"]
-                if (type, name) not in self._active:
-                    raise _Refused(404, f"Instance {type} with {name} does not exist")
-                found = self._read([self._active[type, name]])
-                return Answer.of({"entity": found["entities"][0], **found})
+            case "GET", ["v2", "entity", "bulk", "uniqueAttribute", "type", type]:
+                query = parse_qs(urlsplit(request.target).query)
+                assert all(key.endswith(":qualifiedName") for key in query)
+                found = [self._active[type, name] for [name] in query.values()
+                         if (type, name) in self._active]  # fmt: skip
+                return Answer.of(self._read(found) if found else {})
             case "POST", ["v2", "entity", "guid", guid, "businessmetadata"]:
                 assert "isOverwrite=true" in request.target
                 self._check_business(request.json)
@@ -326,7 +327,7 @@ class Atlas:
             if not attributes.get("name") and attributes.get("name") != "":
                 raise _Refused(404, f"{type}.name: mandatory attribute value missing")
             owner = _OWNERS.get(type)
-            if owner and owner not in body.get("relationshipAttributes", {}):
+            if owner and owner not in {**attributes, **body.get("relationshipAttributes", {})}:
                 raise _Refused(404, f"{type}.{owner}: mandatory attribute value missing")
             if guid.startswith("-"):
                 known = self._active.get((type, attributes["qualifiedName"]))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, TypeVar
 
-from neo4j import Driver, GraphDatabase, ManagedTransaction, TrustCustomCAs
+from neo4j import Driver, GraphDatabase, ManagedTransaction, Session, TrustCustomCAs
 from neo4j import exceptions as faults
 
 from lumos.catalogs.amundsen import graph
@@ -44,6 +44,8 @@ _NEEDED_BY: Final = {
     "Cluster": ("SCHEMA", "DASHBOARD_GROUP"), "Database": ("CLUSTER",),
 }  # fmt: skip
 _OLDEST: Final = (4, 4)
+# The attempts to get the commit of a transaction confirmed.
+_MAX_COMMITS: Final = 12
 _SECTION: Final = f"platform_config.{KIND}"
 _LABELS: Final = (*graph.MODELLED.keys() - graph.REVERSE.keys(), "Cluster", "Dashboardgroup",
                   "Database", "Schema", graph.ITEM)  # fmt: skip
@@ -123,21 +125,39 @@ class Neo4jGraph(graph.Graph):
 
     def _create_indexes(self) -> None:
         """Create the same constraints as databuilder; without them, a write scans all nodes."""
+
+        def work(run: ManagedTransaction) -> None:
+            for label in _LABELS:
+                _run(
+                    run,
+                    f"CREATE CONSTRAINT IF NOT EXISTS FOR (n:{label}) REQUIRE n.key IS UNIQUE",
+                )
+
         if not self._is_indexed:
-            with self._errors(), self._driver.session() as session:
-                for label in _LABELS:
-                    session.run(
-                        f"CREATE CONSTRAINT IF NOT EXISTS FOR (n:{label}) REQUIRE n.key IS UNIQUE"
-                    ).consume()
+            self._write(work)
             self._is_indexed = True
 
     def _read(self, work: Callable[[ManagedTransaction], T]) -> T:
-        with self._errors(), self._driver.session() as session:
-            return session.execute_read(work)
+        with self._errors():
+            return self._confirmed(lambda session: session.execute_read(work))
 
     def _write(self, work: Callable[[ManagedTransaction], T]) -> T:
-        with self._errors(), self._driver.session() as session:
-            return session.execute_write(work)
+        with self._errors():
+            return self._confirmed(lambda session: session.execute_write(work))
+
+    def _confirmed(self, transact: Callable[[Session], T]) -> T:
+        """Run a transaction again whose commit was not confirmed: all of them are idempotent.
+
+        The driver itself only repeats those that certainly failed.
+        """
+        for remaining in reversed(range(_MAX_COMMITS)):
+            try:
+                with self._driver.session() as session:
+                    return transact(session)
+            except faults.IncompleteCommit:
+                if not remaining:
+                    raise
+        raise AssertionError("unreachable")
 
     @contextmanager
     def _errors(self) -> Iterator[None]:

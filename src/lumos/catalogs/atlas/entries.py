@@ -18,6 +18,7 @@ from lumos.catalogs.interface import AspectStorage
 from lumos.catalogs.packed_properties import own_properties, pack, restore, unpack
 from lumos.model import dataset as aspects
 from lumos.model.catalog import CatalogEntry
+from lumos.model.json_codec import to_json
 from lumos.model.schema import Field, Schema
 from lumos.model.types import SchemaSyntaxError, Unknown, parse_type
 from lumos.model.urn import InvalidUrn, Urn, name_in
@@ -28,6 +29,8 @@ NATIVE: Final = frozenset(
 # The property of a dataset that Lumos deleted. Atlas drops the terms and columns of deleted
 # entities, so all aspects are packed.
 DELETED: Final = "lumos.deleted"
+# The property with a hash of what another tool wrote, as it was when Lumos last wrote.
+_SEEN: Final = "lumos.seen"
 _MAX_TEXT_LENGTH: Final = 30_000
 _MAX_NAME_LENGTH: Final = 200
 _LABEL: Final = re.compile(r"[A-Za-z0-9_-]{1,50}", re.ASCII)
@@ -73,17 +76,52 @@ class AtlasEntity(msgspec.Struct, kw_only=True):
     business: dict[str, Any] = {}
     columns: "dict[str, AtlasEntity]" = {}
     deleted: bool = False
+    type_name: str = types.DATASET
     # The other fields are only set in entities that were read from Atlas. `output_of` and
     # `input_of` are GUIDs of processes; `upstream` are inputs of processes of other tools.
     guid: str = ""
     qualified_name: str = ""
-    type_name: str = types.DATASET
     # Attributes of types of other tools that Lumos does not model.
     others: dict[str, Any] = {}
+    # Single-valued relationships, such as the table of a column. Atlas requires some in updates.
+    single: dict[str, Any] = {}
+    # Users edit `userDescription`, which overrides the description that tools write.
+    tool_text: str | None = None
     has_user_text: bool = False
     output_of: tuple[str, ...] = ()
     input_of: tuple[str, ...] = ()
     upstream: tuple[str, ...] = ()
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether another tool writes the entity."""
+        return self.type_name not in types.ATTRIBUTES
+
+    def annotated(self, wanted: "AtlasEntity") -> "AtlasEntity":
+        """The entity of another tool with everything that Lumos may write there."""
+        attributes = dict(self.attributes)
+        for each in types.METADATA_ATTRIBUTES:
+            if each["name"] in wanted.attributes:
+                attributes[each["name"]] = wanted.attributes[each["name"]]
+        text = wanted.attributes.get("description")
+        attributes["description"] = self.tool_text if text is None else text
+        columns = {
+            name: column.annotated(wanted.columns[name]) if name in wanted.columns else column
+            for name, column in self.columns.items()
+        }
+        return msgspec.structs.replace(
+            self, attributes=attributes, columns=columns, classifications=wanted.classifications,
+            terms=wanted.terms, labels=wanted.labels, custom=wanted.custom,
+            business=wanted.business,
+        )  # fmt: skip
+
+    def written_by_tool(self) -> str:
+        """A hash of everything that Lumos does not write."""
+        columns = {name: AtlasEntity(attributes={}) for name in self.columns}
+        nothing = AtlasEntity(attributes={"upstream": [], "properties": {}}, columns=columns)
+        bare = self.annotated(nothing)
+        fields = [(name, column.attributes) for name, column in bare.columns.items()]
+        return lookup_of(to_json((bare.attributes, bare.others, fields)).decode())
 
 
 def lookup_of(name: str) -> str:
@@ -143,11 +181,28 @@ class AtlasEntries:
         self._categories = categories
         self._business = business
 
-    def render(self, entry: CatalogEntry) -> tuple[AtlasEntity, dict[str, AspectStorage]]:
-        """The entity of an entry with packed properties, and how each aspect is stored."""
+    def render(
+        self, entry: CatalogEntry, before: AtlasEntity | None = None
+    ) -> tuple[AtlasEntity, dict[str, AspectStorage]]:
+        """The entity of an entry with packed properties, and how each aspect is stored.
+
+        `before` is the entity that Atlas has, of which Lumos annotates those of other tools.
+        """
         native = self.encode(entry)
+        is_foreign = before is not None and before.is_foreign
+        if before is not None and is_foreign:
+            native = before.annotated(native)
         visible = self.decode(entry.urn, native)
         packed = pack(entry, visible, max_length=_MAX_TEXT_LENGTH)
+        if before is not None and is_foreign:
+            # Other tools decide whether their entities exist.
+            marks = {DELETED: "true"} if entry.deleted else {}
+            if packed.properties:
+                marks[_SEEN] = before.written_by_tool()
+            native.attributes["properties"] = {
+                **native.attributes["properties"], **packed.properties, **marks,
+            }  # fmt: skip
+            return native, packed.storage
         if entry.deleted:
             empty = CatalogEntry(urn=entry.urn, name=visible.name, platform=entry.platform)
             packed = pack(entry, empty, max_length=_MAX_TEXT_LENGTH)
@@ -162,20 +217,28 @@ class AtlasEntries:
         packed = unpack(properties).exact
         visible = self.decode(urn, entity)
         is_all_packed = entity.deleted and DELETED in properties
-        raw = packed.pop("raw", {})
+        is_seen = entity.is_foreign and properties.get(_SEEN) == entity.written_by_tool()
+        raw = packed.pop("raw", None)
+        native_raw = {} if is_all_packed else visible.raw.get("atlas", {})
+        if is_seen and raw is not None:
+            native_raw.pop("attributes", None)
+        raw = raw or {}
         if is_all_packed:
             empty = CatalogEntry(urn=urn, name=visible.name, platform=Urn.parse(urn).platform)
             entry = msgspec.structs.replace(empty, **packed)
         else:
-            entry = restore(visible, packed, native=NATIVE, as_shown=self._round_trip)
-        native_raw = {} if is_all_packed else visible.raw.get("atlas", {})
+
+            def as_shown(value: CatalogEntry) -> CatalogEntry:
+                native = self.encode(value)
+                return self.decode(urn, entity.annotated(native) if is_seen else native)
+
+            entry = restore(visible, packed, native=NATIVE, as_shown=as_shown)
         if native_raw:
             before = raw.get("atlas") if isinstance(raw, dict) else None
             raw = {**raw, "atlas": {**(before if isinstance(before, dict) else {}), **native_raw}}
-        return msgspec.structs.replace(entry, deleted=entity.deleted, raw=raw)
-
-    def _round_trip(self, entry: CatalogEntry) -> CatalogEntry:
-        return self.decode(entry.urn, self.encode(entry))
+        return msgspec.structs.replace(
+            entry, deleted=entity.deleted or DELETED in properties, raw=raw
+        )
 
     def encode(self, entry: CatalogEntry) -> AtlasEntity:
         """Encode the part of an entry that Atlas has fields for."""
@@ -223,6 +286,7 @@ class AtlasEntries:
             "nullable": field.nullable, "key": field.key, "partition": field.partition,
         }  # fmt: skip
         return AtlasEntity(
+            type_name=types.COLUMN,
             attributes=attributes,
             classifications=self._classifications(field.tags, {}),
             terms=tuple(sorted(set(filter(None, field.terms)))),
@@ -242,7 +306,7 @@ class AtlasEntries:
         """Decode the fields of an entity, without packed properties."""
         attributes = entity.attributes
         own = unpack(attributes.get("properties") or {}).own
-        own.pop(DELETED, None)
+        own = {name: text for name, text in own.items() if name not in (DELETED, _SEEN)}
         description, owner = attributes.get("description"), attributes.get("owner")
         uri = attributes.get("location")
         keys = tuple(attributes.get("partitionKeys") or ())
@@ -303,7 +367,8 @@ class AtlasEntries:
 
 
 _NO_ATTRIBUTES: Final[dict[str, Any]] = {
-    name: [] if name in ("partitionKeys", "upstream") else None for name in types.DATASET_ATTRIBUTES
+    name: [] if name in ("partitionKeys", "upstream") else None
+    for name in types.ATTRIBUTES[types.DATASET]
 }
 
 

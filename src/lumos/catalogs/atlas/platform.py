@@ -59,13 +59,11 @@ class Atlas(ServerCatalog, ReadsHistory, CleansUp):
         reader = self._opened.reader
         entities = reader.many(urns)
         self._read = {urn: entities.get(urn) for urn in urns}
-        found = {
+        return {
             urn: reader.entry(urn, entity)
             for urn, entity in entities.items()
             if not entity.attributes.get("placeholder")
         }
-        others = reader.hadoop(urn for urn in dict.fromkeys(urns) if urn not in found)
-        return {**found, **{urn: reader.entry(urn, entity) for urn, entity in others.items()}}
 
     def export_each(self, *, after: str | None = None) -> Iterator[CatalogEntry]:
         reader = self._opened.reader
@@ -96,7 +94,7 @@ class Atlas(ServerCatalog, ReadsHistory, CleansUp):
 
     def history(self, urn: str) -> Iterator[CatalogChange]:
         opened = self._opened
-        entities = opened.reader.versions([urn]).get(urn) or opened.reader.hadoop([urn]).values()
+        entities = opened.reader.versions([urn]).get(urn) or opened.reader.many([urn]).values()
         changes = [
             CatalogChange(
                 at=datetime.fromtimestamp(each["timestamp"] / 1000, UTC),
@@ -115,7 +113,7 @@ class Atlas(ServerCatalog, ReadsHistory, CleansUp):
         self,
         entries: Sequence[CatalogEntry],
         *,
-        current: Mapping[str, CatalogEntry | None],
+        current: Mapping[str, CatalogEntry | None],  # noqa: ARG002
     ) -> Iterator[WrittenEntry | FailedEntry]:
         unread = [entry.urn for entry in entries if entry.urn not in self._read]
         known = {**self._read, **self._opened.reader.many(unread)}
@@ -123,13 +121,8 @@ class Atlas(ServerCatalog, ReadsHistory, CleansUp):
         writer = self._opened.writer
         changes = []
         for entry in entries:
-            before = known.get(entry.urn)
-            change = writer.change(entry, before)
-            # Other tools wrote the dataset, and Lumos has nothing to add.
-            is_read_only = (before is None or before.attributes.get("placeholder")) and (
-                entry == current.get(entry.urn)
-            )
-            if change.is_needed and not is_read_only:
+            change = writer.change(entry, known.get(entry.urn))
+            if change.is_needed:
                 changes.append(change)
             else:
                 yield WrittenEntry(urn=entry.urn, changed=False, held=change.storage)

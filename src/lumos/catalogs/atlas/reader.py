@@ -1,7 +1,7 @@
 """Reads datasets from Atlas."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -18,14 +18,17 @@ from lumos.catalogs.atlas.server import KIND, AtlasServer
 from lumos.catalogs.chunks import batched
 from lumos.model.catalog import CatalogEntry
 from lumos.model.conversions.sql_types import type_from_sql
+from lumos.model.json_codec import from_json
 from lumos.model.urn import InvalidUrn, Urn
 
 _CHUNK: Final = 100
 _LINEAGE: Final = "#lineage"
+# An entity, and the entities that it refers to by GUID.
+_Row: TypeAlias = tuple[dict[str, Any], dict[str, Any]]
 
 
 class AtlasReader:
-    """Reads entities of the type `lumos_dataset`; `entries` converts them for this server."""
+    """Reads entities of datasets; `entries` converts them for this server."""
 
     def __init__(self, server: AtlasServer, terms: AtlasTerms) -> None:
         self._server = server
@@ -40,17 +43,26 @@ class AtlasReader:
 
     def many(self, urns: Sequence[str]) -> dict[str, AtlasEntity]:
         """The entities of datasets by URN, including placeholders."""
-        versions = self.versions(urns)
-        return {urn: versions[urn][0] for urn in urns if urn in versions}
+        found = {urn: versions[0] for urn, versions in self.versions(urns).items()}
+        wanted: dict[str, list[str]] = {}
+        for urn in urns:
+            type, name = foreign_location(urn) or ("", "")
+            is_missing = urn not in found or found[urn].attributes.get("placeholder")
+            if is_missing and type in self._server.types:
+                wanted.setdefault(type, []).append(name)
+        for type, names in wanted.items():
+            rows = self._server.named(type, names)
+            found |= {urn: versions[0] for urn, versions in self._convert(rows).items()}
+        return found
 
     def versions(self, urns: Sequence[str]) -> dict[str, list[AtlasEntity]]:
-        """The current entity of each dataset, followed by its deleted predecessors."""
+        """The entity that Lumos wrote for each dataset, followed by its deleted predecessors."""
         if not urns or types.DATASET not in self._server.types:
             return {}
         wanted = set(urns)
         headers = self._server.find(types.DATASET, [lookup_of(urn) for urn in sorted(wanted)])
         guids = [each["guid"] for each in headers if each["attributes"]["qualifiedName"] in wanted]
-        return self._versions(guids)
+        return self._convert(self._server.entities(guids))
 
     def all(
         self, *, placeholders: bool = False, after: str | None = None
@@ -60,109 +72,31 @@ class AtlasReader:
         Placeholders only exist because the lineage of a dataset refers to them.
         """
         guids: dict[str, list[str]] = {}
-        known: set[str] = set()
-        for header in (
-            self._server.all(types.DATASET) if types.DATASET in self._server.types else ()
-        ):
+        own = self._server.all(types.DATASET) if types.DATASET in self._server.types else ()
+        for header in own:
             urn = header["attributes"]["qualifiedName"]
-            is_placeholder = bool(header["attributes"].get("placeholder"))
-            if not is_placeholder:
-                known.add(urn)
-            if is_placeholder == placeholders and urn > (after or "") and is_dataset(urn):
+            if bool(header["attributes"].get("placeholder")) == placeholders and is_dataset(urn):
                 guids.setdefault(urn, []).append(header["guid"])
-        hadoop: set[str] = set()
-        for type in () if placeholders else types.HADOOP.keys() & self._server.types.keys():
+        foreign: dict[str, list[str]] = {}
+        for type in () if placeholders else types.FOREIGN.keys() & self._server.types.keys():
             for header in self._server.active(type):
-                urn = hadoop_urn(type, header["attributes"]["qualifiedName"])
-                if header["typeName"] == type and urn not in known and urn > (after or ""):
-                    guids[urn] = [header["guid"]]
-                    hadoop.add(urn)
-        for some in batched(sorted(guids), _CHUNK):
-            own = [guid for urn in some if urn not in hadoop for guid in guids[urn]]
-            others = [guid for urn in some if urn in hadoop for guid in guids[urn]]
-            entities = {
-                **{urn: rows[0] for urn, rows in self._versions(own).items()},
-                **self._convert_hadoop(self._server.entities(others)),
-            }
-            yield from ((urn, entities[urn]) for urn in some if urn in entities)
+                if header["typeName"] == type:
+                    foreign[foreign_urn(type, header["attributes"]["qualifiedName"])] = [
+                        header["guid"]
+                    ]
+        guids = {**foreign, **guids}
+        for some in batched(sorted(urn for urn in guids if urn > (after or "")), _CHUNK):
+            rows = self._server.entities([guid for urn in some for guid in guids[urn]])
+            entities = self._convert(rows)
+            yield from ((urn, entities[urn][0]) for urn in some if urn in entities)
 
     def with_attributes(self, **attributes: str) -> Iterator[tuple[str, AtlasEntity]]:
         """The active datasets of Lumos with these attributes."""
         headers = self._server.query(types.DATASET, **attributes)
         for some in batched(dict.fromkeys(each["guid"] for each in headers), _CHUNK):
-            for urn, (entity, *_) in self._versions(some).items():
+            for urn, (entity, *_) in self._convert(self._server.entities(some)).items():
                 if is_dataset(urn) and not entity.attributes.get("placeholder"):
                     yield urn, entity
-
-    def hadoop(self, urns: Iterable[str]) -> dict[str, AtlasEntity]:
-        """The entities that other tools wrote, by the URNs of the datasets that they represent."""
-        locations = (hadoop_location(urn) for urn in urns)
-        found = (
-            self._server.named(*location)
-            for location in locations
-            if location is not None and location[0] in self._server.types
-        )
-        return self._convert_hadoop(filter(None, found))
-
-    def _convert_hadoop(
-        self, entities: Iterable[tuple[dict[str, Any], dict[str, Any]]]
-    ) -> dict[str, AtlasEntity]:
-        """Entities of other tools by URN; each is given with the entities that it refers to."""
-        foreign: dict[str, list[AtlasEntity]] = {}
-        found = {
-            hadoop_urn(entity["typeName"], entity["attributes"]["qualifiedName"]): self._add_hadoop(
-                entity, referred, foreign
-            )
-            for entity, referred in entities
-        }
-        self._add_inputs(foreign)
-        return found
-
-    def _add_hadoop(
-        self,
-        entity: Mapping[str, Any],
-        referred: Mapping[str, Any],
-        foreign: dict[str, list[AtlasEntity]],
-    ) -> AtlasEntity:
-        converted = self._to_entity(entity, referred, ("name", "description", "owner"))
-        attributes = entity["attributes"]
-        text = attributes.get("userDescription") or attributes.get("description")
-        converted.attributes["description"] = text or attributes.get("comment")
-        converted.attributes["location"] = attributes.get("path") or attributes.get("location")
-        known = ("name", "qualifiedName", "owner", "description", "userDescription")
-        converted.others = {
-            name: value
-            for name, value in sorted(attributes.items())
-            if name not in known and isinstance(value, str | int | float | bool)
-        }
-        position = 0
-        for relation in types.HADOOP[entity["typeName"]]:
-            for guid in _related(entity, relation, "", own=False):
-                if (row := referred.get(guid)) is None:
-                    continue
-                column = self._to_entity(row, referred, ("name", "description", "position"))
-                native = row["attributes"].get("type") or row["attributes"].get("data_type") or ""
-                if column.attributes["description"] is None:
-                    column.attributes["description"] = row["attributes"].get("comment")
-                if column.attributes["position"] is None or relation != "columns":
-                    column.attributes["position"] = position
-                type = type_from_sql(native, "hive")
-                column.attributes |= {
-                    "type": type.text, "nativeType": native if native != type.text else None,
-                    "partition": relation != "columns",
-                }  # fmt: skip
-                converted.columns[column.attributes["name"]] = column
-                position += 1
-        for guid in _related(entity, "outputFromProcesses", "", own=False):
-            foreign.setdefault(guid, []).append(converted)
-        return converted
-
-    def _add_inputs(self, foreign: Mapping[str, Sequence[AtlasEntity]]) -> None:
-        """Add the inputs of processes of other tools to the upstream lineage of their outputs."""
-        for process, _ in self._server.entities(list(foreign), minExtInfo=True):
-            inputs = tuple(filter(None, map(_urn_of, process["attributes"].get("inputs") or ())))
-            for converted in foreign[process["guid"]]:
-                converted.upstream += inputs
 
     def downstream_of(self, entities: Iterable[AtlasEntity]) -> set[str]:
         """The URNs of datasets that are derived from these entities."""
@@ -174,16 +108,23 @@ class AtlasReader:
             if process["status"] == "ACTIVE"
         }
 
-    def _versions(self, guids: Sequence[str]) -> dict[str, list[AtlasEntity]]:
+    def _convert(self, rows: Iterable[_Row]) -> dict[str, list[AtlasEntity]]:
+        """Entities of datasets by URN, the current one first and then deleted predecessors."""
         found: dict[str, list[tuple[bool, int, AtlasEntity]]] = {}
-        foreign: dict[str, list[AtlasEntity]] = {}
-        for entity, referred in self._server.entities(guids):
-            converted = self._to_entity(entity, referred, types.DATASET_ATTRIBUTES)
+        outputs: dict[str, list[AtlasEntity]] = {}
+        for entity, referred in rows:
+            converted = self._to_entity(entity, referred)
             for guid in _related(entity, "outputFromProcesses", "", own=False):
-                foreign.setdefault(guid, []).append(converted)
+                outputs.setdefault(guid, []).append(converted)
+            type, name = converted.type_name, converted.qualified_name
+            urn = name if type == types.DATASET else foreign_urn(type, name)
             row = (not converted.deleted, entity.get("updateTime") or 0, converted)
-            found.setdefault(entity["attributes"]["qualifiedName"], []).append(row)
-        self._add_inputs(foreign)
+            found.setdefault(urn, []).append(row)
+        # Inputs of processes of other tools are upstream of the outputs.
+        for process, _ in self._server.entities(list(outputs), minExtInfo=True):
+            inputs = tuple(filter(None, map(_urn_of, process["attributes"].get("inputs") or ())))
+            for converted in outputs[process["guid"]]:
+                converted.upstream += inputs
         return {
             urn: [
                 converted for *_, converted in sorted(rows, key=lambda row: row[:2], reverse=True)
@@ -191,20 +132,22 @@ class AtlasReader:
             for urn, rows in found.items()
         }
 
-    def _to_entity(
-        self, entity: Mapping[str, Any], referred: Mapping[str, Any], names: Iterable[str]
-    ) -> AtlasEntity:
-        attributes = entity["attributes"]
-        user_text = attributes.get("userDescription")
-        values = {name: attributes.get(name) for name in names}
-        if user_text:
-            # `userDescription`, which users edit, overrides `description`.
-            values["description"] = user_text
-        columns = (referred.get(guid) for guid in _related(entity, "columns", types.COLUMN))
-        is_dataset = entity["typeName"] == types.DATASET
+    def _to_entity(self, entity: Mapping[str, Any], referred: Mapping[str, Any]) -> AtlasEntity:
+        attributes, type = entity["attributes"], entity["typeName"]
+        business = dict(entity.get("businessAttributes") or {})
+        is_dataset = type == types.DATASET or type in types.FOREIGN
         process = types.PROCESS if is_dataset else types.COLUMN_PROCESS
+        values = (
+            {name: attributes.get(name) for name in types.ATTRIBUTES[type]}
+            if type in types.ATTRIBUTES
+            else _foreign_attributes(attributes, business.pop(types.METADATA, {}))
+        )
+        tool_text, user_text = values["description"], attributes.get("userDescription")
+        if user_text:
+            values["description"] = user_text
+        relations = entity.get("relationshipAttributes") or {}
         return AtlasEntity(
-            type_name=entity["typeName"],
+            type_name=type,
             attributes=values,
             classifications={
                 each["typeName"]: _classification(each)
@@ -221,19 +164,78 @@ class AtlasReader:
             ),
             labels=tuple(sorted(entity.get("labels") or ())),
             custom=entity.get("customAttributes") or {},
-            business=entity.get("businessAttributes") or {},
-            columns={
-                each["attributes"]["name"]: self._to_entity(each, referred, types.COLUMN_ATTRIBUTES)
-                for each in columns
-                if each is not None
-            },
+            business=business,
+            columns=self._columns(entity, referred),
             guid=entity["guid"],
             qualified_name=attributes["qualifiedName"],
-            deleted=entity["status"] == "DELETED",
+            others={} if type not in types.FOREIGN else _other_attributes(attributes),
+            single={
+                name: {key: each[key] for key in ("guid", "typeName")}
+                for name, each in relations.items()
+                if isinstance(each, dict) and _is_active(each)
+            },
+            tool_text=tool_text,
             has_user_text=bool(user_text),
+            deleted=entity["status"] == "DELETED",
             output_of=tuple(_related(entity, "outputFromProcesses", process)),
             input_of=tuple(_related(entity, "inputToProcesses", process)),
         )
+
+    def _columns(
+        self, entity: Mapping[str, Any], referred: Mapping[str, Any]
+    ) -> dict[str, AtlasEntity]:
+        is_own = entity["typeName"] == types.DATASET
+        columns: dict[str, AtlasEntity] = {}
+        for relation in types.FOREIGN.get(entity["typeName"], ("columns",)):
+            for guid in _related(entity, relation, types.COLUMN, own=is_own):
+                if guid not in referred:
+                    continue
+                attributes = referred[guid]["attributes"]
+                column = self._to_entity(referred[guid], referred)
+                if not is_own:
+                    is_partition = relation != "columns"
+                    position = None if is_partition else attributes.get("position")
+                    column.attributes |= _column_type(attributes) | {
+                        "partition": is_partition,
+                        "position": len(columns) if position is None else position,
+                    }
+                columns[column.attributes["name"]] = column
+        return columns
+
+
+def _foreign_attributes(
+    attributes: Mapping[str, Any], metadata: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The attributes of an entity of another tool, named as those of Lumos."""
+    text = metadata.get("properties") or "{}"
+    try:
+        properties = from_json(text, dict[str, str])
+    except msgspec.DecodeError:
+        # Somebody edited it.
+        properties = {types.METADATA: text}
+    return {
+        "name": attributes.get("name"), "owner": attributes.get("owner"),
+        "description": attributes.get("description") or attributes.get("comment"),
+        "location": attributes.get("path") or attributes.get("location"),
+        "upstream": metadata.get("upstream") or [],
+        "properties": properties,
+    }  # fmt: skip
+
+
+def _other_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes of another tool that Lumos does not model."""
+    known = ("name", "qualifiedName", "owner", "description", "userDescription")
+    return {
+        name: value
+        for name, value in sorted(attributes.items())
+        if name not in known and isinstance(value, str | int | float | bool)
+    }
+
+
+def _column_type(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    native = attributes.get("type") or attributes.get("data_type") or ""
+    type = type_from_sql(native, "hive")
+    return {"type": type.text, "nativeType": native if native != type.text else None}
 
 
 def _related(
@@ -250,6 +252,10 @@ def _related(
         if (each["relationshipStatus"] == "ACTIVE" or is_deleted)
         and (each["typeName"] == type if own else not each["typeName"].startswith("lumos_"))
     }
+
+
+def _is_active(relation: Mapping[str, Any]) -> bool:
+    return "ACTIVE" == relation.get("relationshipStatus") == relation.get("entityStatus")
 
 
 def _classification(value: Mapping[str, Any]) -> Classification:
@@ -270,22 +276,22 @@ def _urn_of(reference: Mapping[str, Any]) -> str | None:
     if not isinstance(name, str) or not name:
         return None
     type = reference["typeName"]
-    return name if type == types.DATASET else hadoop_urn(type, name)
+    return name if type == types.DATASET else foreign_urn(type, name)
 
 
-def hadoop_urn(type: str, name: str) -> str:
+def foreign_urn(type: str, name: str) -> str:
     """The URN of an entity that another tool wrote."""
     return str(Urn.of(KIND, (type, name)))
 
 
-def hadoop_location(urn: str) -> tuple[str, str] | None:
+def foreign_location(urn: str) -> tuple[str, str] | None:
     """The type and qualified name of such an entity, or None for other URNs."""
     try:
         parsed = Urn.parse(urn)
     except InvalidUrn:
         return None
-    is_hadoop = len(parsed.path) == 2 and parsed.path[0] in types.HADOOP
-    if not is_hadoop or str(Urn.of(KIND, parsed.path)) != urn:
+    is_foreign = len(parsed.path) == 2 and parsed.path[0] in types.FOREIGN
+    if not is_foreign or str(Urn.of(KIND, parsed.path)) != urn:
         return None
     return parsed.path[0], parsed.path[1]
 

@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
+from urllib.parse import quote
 
 from lumos.catalogs.atlas import types
-from lumos.catalogs.chunks import batched
+from lumos.catalogs.chunks import batched, chunked
 from lumos.catalogs.http import shorten
 from lumos.catalogs.rest import RestClient, UnexpectedServer, version_numbers
 from lumos.config.platforms import AtlasPlatform
@@ -22,6 +23,7 @@ _MAX_POSTED: Final = 250
 _MAX_QUERIED: Final = 60
 # Atlas accepts 8 KB of URL and headers.
 _MAX_GUIDS: Final = 120
+_MAX_NAMES: Final = 4_000
 # Deleting or purging an entity with its relations takes the server up to a second.
 _MAX_DELETED: Final = 20
 _CONFLICT: Final = 409
@@ -163,11 +165,16 @@ class AtlasServer:
             if len(rows) < _PAGE:
                 return
 
-    def named(self, type: str, name: str) -> tuple[dict[str, Any], dict[str, Any]] | None:
-        """The active entity with a qualified name, and the entities that it refers to."""
-        path = f"v2/entity/uniqueAttribute/type/{type}"
-        answer = self._call("GET", path, query={"attr:qualifiedName": name})
-        return None if answer is None else (answer["entity"], answer.get("referredEntities") or {})
+    def named(
+        self, type: str, names: Sequence[str]
+    ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+        """The active entities with these qualified names, each with those that it refers to."""
+        for some in chunked(names, max_parts=_MAX_QUERIED, max_bytes=_MAX_NAMES, size=_quoted_size):
+            query = {f"attr_{number}:qualifiedName": name for number, name in enumerate(some)}
+            path = f"v2/entity/bulk/uniqueAttribute/type/{type}"
+            answer = self._call("GET", path, query=query) or {}
+            referred = answer.get("referredEntities") or {}
+            yield from ((entity, referred) for entity in answer.get("entities") or ())
 
     def count(self, type: str) -> int:
         query = {"typeName": type, "excludeDeletedEntities": False, "limit": 1}
@@ -248,6 +255,10 @@ class AtlasServer:
         """Remove soft-deleted entities permanently."""
         for chunk in batched(guids, _MAX_DELETED):
             self._call("PUT", "admin/purge", chunk)
+
+
+def _quoted_size(name: str) -> int:
+    return len(quote(name, safe=""))
 
 
 def _filters(condition: str, operator: str, lookups: Sequence[str]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The type definitions of Lumos in Atlas. New versions of them may only add attributes."""
 
+import json
 from collections.abc import Iterable, Set
 from typing import Any, Final
 
@@ -14,7 +15,7 @@ GLOSSARY: Final = "AtlasGlossary"
 
 # Types of datasets that hooks and crawlers of other tools write, and their relations to columns, if
 # any. The type of a column is in the attribute `type` or `data_type`.
-HADOOP: Final = {
+FOREIGN: Final = {
     "aws_s3_object": (), "aws_s3_pseudo_dir": (), "aws_s3_v2_directory": (),
     "aws_s3_v2_object": (), "adls_gen2_blob": (), "adls_gen2_directory": (),
     "gcp_storage_object": (), "hbase_table": (), "hdfs_path": (),
@@ -47,8 +48,21 @@ _COLUMNS: Final = {
     "endDef1": {"type": DATASET, "name": "columns", "isContainer": True, "cardinality": "SET"},
     "endDef2": {"type": COLUMN, "name": "dataset", "cardinality": "SINGLE"},
 }  # fmt: skip
-DATASET_ATTRIBUTES: Final = ("name", "description", "owner", *_ENTITIES[DATASET][1])
-COLUMN_ATTRIBUTES: Final = ("name", "description", *_ENTITIES[COLUMN][1])
+ATTRIBUTES: Final = {
+    DATASET: ("name", "description", "owner", *_ENTITIES[DATASET][1]),
+    COLUMN: ("name", "description", *_ENTITIES[COLUMN][1]),
+}
+# The business metadata with those attributes of a dataset that types of other tools do not have.
+# Business metadata has no maps, so `properties` is JSON.
+METADATA: Final = "lumos_metadata"
+METADATA_ATTRIBUTES: Final = [
+    {
+        "name": name, "typeName": type, "isOptional": True, "isIndexable": False,
+        "cardinality": "SET" if type.startswith("array<") else "SINGLE",
+        "options": {"applicableEntityTypes": json.dumps(["DataSet"]), "maxStrLength": "10000000"},
+    }
+    for name, type in (("upstream", "array<string>"), ("properties", "string"))
+]  # fmt: skip
 OWN_TYPES: Final = frozenset({*_ENTITIES, str(_COLUMNS["name"])})
 
 

@@ -11,12 +11,13 @@ from lumos.catalogs.atlas.entries import (
     lookup_of,
 )
 from lumos.catalogs.atlas.items import AtlasTerms
-from lumos.catalogs.atlas.reader import AtlasReader, as_json
+from lumos.catalogs.atlas.reader import AtlasReader, as_json, foreign_location
 from lumos.catalogs.atlas.server import AtlasServer
 from lumos.catalogs.chunks import in_halves
 from lumos.catalogs.interface import AspectStorage, FailedEntry, WrittenEntry
 from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Lineage
+from lumos.model.json_codec import to_json
 from lumos.model.paths import lineage_column
 from lumos.model.urn import name_in
 
@@ -61,7 +62,7 @@ class AtlasWriter:
 
     def change(self, entry: CatalogEntry, before: AtlasEntity | None) -> DatasetChange:
         """Compute what has to be written for an entry."""
-        after, storage = self._reader.entries.render(entry)
+        after, storage = self._reader.entries.render(entry, before)
         if before is not None:
             for name, column in after.columns.items():
                 # Keep what entries do not model: how classifications propagate, business metadata.
@@ -91,7 +92,10 @@ class AtlasWriter:
         )
         self._terms.create({term for entity in entities for term in entity.terms})
         for change in changes:
-            self._server.define_business_metadata(business_definitions(change.entry, change.after))
+            definitions = business_definitions(change.entry, change.after)
+            if change.after.is_foreign:
+                definitions[types.METADATA] = types.METADATA_ATTRIBUTES
+            self._server.define_business_metadata(definitions)
         written: list[DatasetChange] = []
         for change, problem in in_halves(changes, self._post):
             if problem is None:
@@ -123,11 +127,18 @@ class AtlasWriter:
     def erase(self, urns: Sequence[str]) -> None:
         """Delete datasets with their columns and processes; the lineage of others stays."""
         erased = [entity for some in self._reader.versions(urns).values() for entity in some]
+        found = self._reader.many([urn for urn in urns if foreign_location(urn)])
+        foreign = [each for each in found.values() if each.is_foreign]
         dependents = self._reader.downstream_of(erased) - set(urns)
-        parts = [each for entity in erased for each in (entity, *entity.columns.values())]
+        parts = [
+            each for entity in (*erased, *foreign) for each in (entity, *entity.columns.values())
+        ]
         processes = [guid for each in parts for guid in each.output_of]
         self._server.delete([*processes, *(entity.guid for entity in erased if not entity.deleted)])
-        self._server.purge([*processes, *(each.guid for each in reversed(parts))])
+        own = [each.guid for each in reversed(parts) if not each.is_foreign]
+        self._server.purge([*processes, *own])
+        for entity in foreign:
+            self._server.set_business_metadata(entity.guid, entity.business)
         remaining = self._reader.many(sorted(dependents))
         self.write_lineage(self._lineages(remaining), remaining)
 
@@ -150,28 +161,26 @@ class AtlasWriter:
         """Create or update datasets and their columns, and set their GUIDs."""
         entities: list[dict[str, Any]] = []
         posted: list[AtlasEntity] = []
-
-        def add(
-            type: str, name: str, old: AtlasEntity | None, new: AtlasEntity, parent: str = ""
-        ) -> None:
-            new.guid = f"-{len(entities) + 1}" if old is None else old.guid
-            body = self._body(type, name, old, new)
-            if parent:
-                relation = {"dataset": {"guid": parent, "typeName": types.DATASET}}
-                body.setdefault("relationshipAttributes", {}).update(relation)
-            if old is None or not _is_same(old, new, alone=True):
-                entities.append(body)
-                posted.append(new)
-
         for change in changes:
             old, new, urn = change.old, change.after, change.entry.urn
-            add(types.DATASET, urn, old, new)
-            if change.has_new_lineage and entities and entities[-1]["guid"] == new.guid:
-                # Written with the processes, so that an interrupted write does not look complete.
-                entities[-1]["attributes"].pop("upstream", None)
+            pairs = [(urn, old, new)]
             for column, entity in new.columns.items():
                 before = old.columns.get(column) if old else None
-                add(types.COLUMN, column_name(urn, column), before, entity, parent=new.guid)
+                pairs.append((column_name(urn, column), before, entity))
+            for name, before, entity in pairs:
+                body = self._body(name, before, entity)
+                entity.guid = f"-{len(entities) + 1}" if before is None else before.guid
+                body["guid"] = entity.guid
+                if before is None and entity is not new:
+                    relation = {"dataset": {"guid": new.guid, "typeName": types.DATASET}}
+                    body.setdefault("relationshipAttributes", {}).update(relation)
+                if entity is new and change.has_new_lineage:
+                    # Written with the processes, so that an interrupted write does not look
+                    # complete.
+                    body["attributes"].pop("upstream", None)
+                if before is None or _has_changes(body):
+                    entities.append(body)
+                    posted.append(entity)
         guids = self._server.post(entities)
         self._set_rest(changes)
         for entity in posted:
@@ -184,31 +193,29 @@ class AtlasWriter:
         for old, new in ((each.old, each.after) for each in changes):
             if old is None:
                 continue
-            pairs = [(types.DATASET, old, new)]
+            pairs = [(old, new)]
             for name, column in old.columns.items():
                 if name in new.columns:
-                    pairs.append((types.COLUMN, column, new.columns[name]))
+                    pairs.append((column, new.columns[name]))
                 else:
                     removed += [*column.output_of, column.guid]
             if new.deleted:
                 removed += old.output_of
-            for type, before, after in pairs:
+            for before, after in pairs:
                 if before.classifications != after.classifications:
                     headers[before.guid] = {
-                        "guid": before.guid, "typeName": type,
+                        "guid": before.guid, "typeName": before.type_name,
                         "attributes": {"qualifiedName": before.qualified_name},
                         "classifications": as_json(after.classifications.values()),
                     }  # fmt: skip
             if old.labels != new.labels:
                 self._server.set_labels(old.guid, new.labels)
-            if old.business != new.business:
-                self._server.set_business_metadata(old.guid, new.business)
+            if (business := _business(new)) != _business(old):
+                self._server.set_business_metadata(old.guid, business)
         self._server.set_classifications(headers)
         self._server.delete(removed)
 
-    def _body(
-        self, type: str, name: str, old: AtlasEntity | None, new: AtlasEntity
-    ) -> dict[str, Any]:
+    def _body(self, name: str, old: AtlasEntity | None, new: AtlasEntity) -> dict[str, Any]:
         """The entity to post; for an existing one only the differences, so that edits are kept."""
         before = {} if old is None else old.attributes
         attributes = {
@@ -216,10 +223,18 @@ class AtlasWriter:
             for key, value in new.attributes.items()
             if key == "name" or not _is_equal(before.get(key), value)
         }
-        if old is not None and old.has_user_text and "description" in attributes:
-            attributes["userDescription"] = None
-        attributes["qualifiedName"] = name
-        body: dict[str, Any] = {"typeName": type, "guid": new.guid, "attributes": attributes}
+        if new.is_foreign:
+            attributes = {
+                key: attributes[key] for key in ("name", "description") if key in attributes
+            }
+        if old is not None and "description" in attributes:
+            if new.is_foreign:
+                text = attributes.pop("description")
+                attributes["userDescription"] = None if text == old.tool_text else text
+            elif old.has_user_text:
+                attributes["userDescription"] = None
+        attributes["qualifiedName"] = name if old is None else old.qualified_name
+        body: dict[str, Any] = {"typeName": new.type_name, "attributes": attributes}
         if old is None:
             body["classifications"] = as_json(new.classifications.values())
             body["labels"] = list(new.labels)
@@ -227,11 +242,13 @@ class AtlasWriter:
             body["businessAttributes"] = new.business
         if new.custom != (old.custom if old else {}):
             body["customAttributes"] = new.custom
+        relations = {} if old is None else dict(old.single)
         if new.terms != (old.terms if old else ()):
-            meanings = [
+            relations["meanings"] = [
                 {"guid": self._terms.guid(term), "typeName": types.TERM} for term in new.terms
             ]
-            body["relationshipAttributes"] = {"meanings": meanings}
+        if relations:
+            body["relationshipAttributes"] = relations
         return body
 
     def write_lineage(
@@ -246,7 +263,6 @@ class AtlasWriter:
         edges = {urn: existing[urn].attributes["upstream"] or [] for urn in lineages}
         unknown = {each for some in edges.values() for each in some} - existing.keys()
         known = {**existing, **self._reader.many(sorted(unknown))}
-        known |= self._reader.hadoop(sorted(unknown - known.keys()))
         entities: list[dict[str, Any]] = []
         guids = {urn: entity.guid for urn, entity in known.items() if not entity.deleted}
         for urn in sorted(unknown - known.keys()):
@@ -255,21 +271,22 @@ class AtlasWriter:
         unused: list[str] = []
         for urn, lineage in lineages.items():
             entity = existing[urn]
-            entities.append(_edges(urn, entity))
+            if not entity.is_foreign:
+                entities.append(_edges(urn, entity))
             inputs = [
                 (guids[each], known[each].type_name if each in known else types.DATASET)
                 for each in edges[urn]
                 if each in guids
             ]
             if edges[urn]:
-                entities.append(_process(types.PROCESS, types.DATASET, urn, entity, inputs))
+                entities.append(_process(types.PROCESS, urn, entity, inputs))
             else:
                 unused += entity.output_of
             sources = _column_sources(lineage, known)
             for name, column in entity.columns.items():
                 if from_columns := sources.get(name):
-                    process = (types.COLUMN_PROCESS, types.COLUMN, column_name(urn, name))
-                    entities.append(_process(*process, column, from_columns))
+                    process = column_name(urn, name)
+                    entities.append(_process(types.COLUMN_PROCESS, process, column, from_columns))
                 else:
                     unused += column.output_of
         for number, body in enumerate(entities, 1):
@@ -302,12 +319,12 @@ def _edges(urn: str, entity: AtlasEntity) -> dict[str, Any]:
 
 
 def _process(
-    type: str, end_type: str, name: str, output: AtlasEntity, inputs: Sequence[tuple[str, str]]
+    type: str, name: str, output: AtlasEntity, inputs: Sequence[tuple[str, str]]
 ) -> dict[str, Any]:
     attributes = {
         "qualifiedName": f"{name}#lineage", "name": output.attributes["name"],
         "inputs": [{"guid": guid, "typeName": each} for guid, each in inputs],
-        "outputs": [{"guid": output.guid, "typeName": end_type}],
+        "outputs": [{"guid": output.guid, "typeName": output.type_name}],
     }  # fmt: skip
     return {"typeName": type, "attributes": attributes}
 
@@ -319,24 +336,42 @@ def _placeholder(urn: str, guid: str) -> dict[str, Any]:
     return {"typeName": types.DATASET, "guid": guid, "attributes": attributes}
 
 
+def _business(entity: AtlasEntity) -> dict[str, Any]:
+    """The business metadata of an entity, with what Lumos stores at those of other tools."""
+    own = {name: entity.attributes.get(name) for name in ("upstream", "properties")}
+    if not entity.is_foreign or not any(own.values()):
+        return entity.business
+    text = to_json(own["properties"]).decode()
+    return {**entity.business, types.METADATA: {**own, "properties": text}}
+
+
 def _lineage(entity: AtlasEntity) -> tuple[Any, Any]:
     properties = entity.attributes["properties"] or {}
     packed = {key: text for key, text in properties.items() if key.startswith(_LINEAGE_PROPERTY)}
     return entity.attributes["upstream"] or [], packed
 
 
-def _is_same(before: AtlasEntity, after: AtlasEntity, *, alone: bool = False) -> bool:
-    """Whether nothing has to be written; with `alone`, nothing in a bulk write."""
+def _has_changes(body: Mapping[str, Any]) -> bool:
+    """Whether the body of an existing entity contains more than what identifies it."""
+    relations = body.get("relationshipAttributes") or {}
+    return (
+        not body["attributes"].keys() <= {"name", "qualifiedName"}
+        or "meanings" in relations
+        or "customAttributes" in body
+    )
+
+
+def _is_same(before: AtlasEntity, after: AtlasEntity) -> bool:
+    """Whether nothing has to be written."""
     is_same = before.deleted == after.deleted and all(
         _is_equal(before.attributes.get(key), value) for key, value in after.attributes.items()
     )
     if not is_same or after.deleted:
         # Atlas drops everything else of deleted entities.
         return is_same
-    if (before.terms, before.custom) != (after.terms, after.custom):
-        return False
-    return alone or (
-        before.classifications == after.classifications
+    return (
+        (before.terms, before.custom) == (after.terms, after.custom)
+        and before.classifications == after.classifications
         and before.labels == after.labels
         and before.business == after.business
         and before.columns.keys() == after.columns.keys()
