@@ -1,7 +1,8 @@
 """A stub of OpenMetadata's REST interface, kept in memory.
 
 It answers the documented routes as a server of release 1.13.4 was seen to answer them, and refuses
-what the published JSON schemas refuse. A round trip through it proves no more than that.
+what the published JSON schemas refuse. A round trip through it proves no more than that. With
+`version` 2.0.0 it answers patches that do not fit as the source of that release says.
 
     stub = Openmetadata(specification())
     with Server(stub) as server:
@@ -18,6 +19,8 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 import msgspec
+
+from lumos.catalogs.rest import version_numbers
 
 from .http import Answer, Request, Server, serve
 from .openmetadata_columns import all_columns, columns_in
@@ -250,6 +253,8 @@ class Openmetadata:
         try:
             return patched(document, request.json)
         except PatchFailed as failed:
+            if version_numbers(self.version) >= (2,):
+                raise FailedEntry(400, str(failed)) from None
             raise FailedEntry(
                 500,
                 f"An exception with message [{failed}] was thrown while processing request.",
