@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from .http import Server
-from .openmetadata import Openmetadata
+from .openmetadata import BOT, HUMAN, Openmetadata
 from .openmetadata_habits import SCHEMA, People, add, columns, label
 from .spec import specification
 
@@ -20,10 +20,9 @@ def stub() -> Openmetadata:
 @pytest.fixture
 def people(stub: Openmetadata) -> Iterator[People]:
     with Server(stub) as server:
-        people = People(server, stub)
+        people = People(server.address, bot=BOT, human=HUMAN)
         yield people
-        for client in (people.bot, people.human, people.stranger):
-            client.close()
+        people.close()
 
 
 def test_nobody_gets_in_without_a_token(people: People) -> None:
