@@ -55,6 +55,14 @@ def test_names_that_cannot_be_are_refused(people: People, name: str) -> None:
     assert "query param name" in people.table(name, status=400)["message"]
 
 
+@pytest.mark.parametrize("name", ["a>b", 'a"b', "a\tb", "a::b"])
+def test_release_2_refuses_more_names(people: People, stub: Openmetadata, name: str) -> None:
+    if name != "a::b":
+        assert people.table(name)["name"] == name
+    stub.version = "2.0.0"
+    assert "query param name must match" in people.table(name, status=400)["message"]
+
+
 def test_names_differ_by_case_but_those_of_users_do_not(people: People) -> None:
     assert people.table("T")["id"] != people.table("t")["id"]
     made = people.put("users", {"name": "Ann.Smith", "email": "Smith@X.org"})
