@@ -304,16 +304,26 @@ def test_what_does_not_differ_is_not_sent(server: Server) -> None:
     assert {request.method for request in server.requests} == {"GET"}
 
 
+@pytest.mark.parametrize(("version", "status"), [("1.13.4", 500), ("2.0.0", 400)])
+@pytest.mark.parametrize(
+    "mismatch",
+    [
+        {"op": "test", "path": "/description", "value": "x"},
+        {"op": "remove", "path": "/description"},
+        {"op": "remove", "path": "/tags/7"},
+    ],
+    ids=["other value", "no value", "no member"],
+)
 def test_a_patch_that_does_not_fit_is_told_apart_from_a_server_that_fails(
-    stub: Stub, server: Server
+    stub: Stub, server: Server, version: str, status: int, mismatch: dict[str, Any]
 ) -> None:
+    stub.version = version
     catalog_of(server).put(plain())
     id = next(each["id"] for each in stub.entities("container") if each["name"] == "orders")
     server.forget()
-    operations = [{"op": "test", "path": "/description", "value": "x"},
-                  {"op": "remove", "path": "/description"}]  # fmt: skip
-    with pytest.raises(Outdated):
-        client_of(server).patch(f"containers/{id}", operations)
+    with pytest.raises(Outdated) as raised:
+        client_of(server).patch(f"containers/{id}", [mismatch])
+    assert raised.value.status == status
     assert server.calls == 1
 
 

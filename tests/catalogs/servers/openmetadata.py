@@ -1,7 +1,8 @@
 """A stub of OpenMetadata's REST interface, kept in memory.
 
 It answers the documented routes as a server of release 1.13.4 was seen to answer them, and refuses
-what the published JSON schemas refuse. A round trip through it proves no more than that.
+what the published JSON schemas refuse. A round trip through it proves no more than that. With
+`version` 2.0.0 it answers patches that do not fit, and names, as the source of that release says.
 
     stub = Openmetadata(specification())
     with Server(stub) as server:
@@ -18,6 +19,8 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 import msgspec
+
+from lumos.catalogs.rest import version_numbers
 
 from .http import Answer, Request, Server, serve
 from .openmetadata_columns import all_columns, columns_in
@@ -44,7 +47,7 @@ _WINDOW: Final = 10_000
 _NUL: Final = b"\\u0000"
 _JSON_PATCH: Final = "application/json-patch+json"
 _UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_NAME: Final = re.compile(r"(?:(?!::).)*")
+_NAMES: Final = {1: r"((?!::).)*", 2: r'((?!::)[^>"\x00-\x1f])*'}
 # Where lists may be narrowed down: the parameter and the field that it is about.
 _NARROWED: Final = ("service", "database", "databaseSchema", "parent", "glossary", "classification")
 
@@ -216,14 +219,14 @@ class Openmetadata:
         self._hold_against(kind.create, body)
         return self.estate.put(kind.type, body, writer)
 
-    @staticmethod
-    def _check_name(name: Any) -> None:
+    def _check_name(self, name: Any) -> None:
         if not isinstance(name, str):
             raise FailedEntry(400, "[query param name must not be null]")
         if not 1 <= len(name.encode("utf-16-le")) // 2 <= 256:
             raise FailedEntry(400, "[query param name size must be between 1 and 256]")
-        if not _NAME.fullmatch(name):
-            raise FailedEntry(400, '[query param name must match "^((?!::).)*$"]')
+        pattern = _NAMES[version_numbers(self.version)[0]]
+        if not re.fullmatch(pattern, name):
+            raise FailedEntry(400, f'[query param name must match "^{pattern}$"]')
 
     def _get(self, request: Request, _writer: Writer, route: str, **key: str) -> Answer:
         kind = ROUTES[route]
@@ -250,6 +253,8 @@ class Openmetadata:
         try:
             return patched(document, request.json)
         except PatchFailed as failed:
+            if version_numbers(self.version) >= (2,):
+                raise FailedEntry(400, str(failed)) from None
             raise FailedEntry(
                 500,
                 f"An exception with message [{failed}] was thrown while processing request.",

@@ -1,12 +1,9 @@
-"""Whoever calls the stub of OpenMetadata in tests of its habits."""
+"""Whoever calls OpenMetadata in tests of its habits, the stub or a real server."""
 
 from typing import Any
 from urllib.parse import quote
 
 import httpx
-
-from .http import Server
-from .openmetadata import BOT, HUMAN, Openmetadata
 
 SCHEMA = "svc.db.raw"
 FIELDS = "tags,owners,domains,extension,columns"
@@ -15,16 +12,15 @@ FIELDS = "tags,owners,domains,extension,columns"
 class People:
     """Whoever calls: a bot, as Lumos does, and somebody in the web interface."""
 
-    def __init__(self, server: Server, stub: Openmetadata) -> None:
-        self.stub = stub
+    def __init__(self, address: str, *, bot: str, human: str) -> None:
         self.bot, self.human, self.stranger = (
             httpx.Client(
-                base_url=f"{server.address}/api/v1/",
+                base_url=f"{address}/api/v1/",
                 headers={"Authorization": f"Bearer {token}"} if token else {},
                 # Plain HTTP: no time is spent on certificates.
                 verify=False,
             )
-            for token in (BOT, HUMAN, None)
+            for token in (bot, human, None)
         )
         self.put("services/databaseServices", {"name": "svc", "serviceType": "CustomDatabase"})
         self.put("databases", {"name": "db", "service": "svc"})
@@ -33,6 +29,10 @@ class People:
         self.put("classifications", {"name": "Lumos", "description": "-"})
         for tag in ("a", "b.c"):
             self.put("tags", {"classification": "Lumos", "name": tag, "description": "-"})
+
+    def close(self) -> None:
+        for client in (self.bot, self.human, self.stranger):
+            client.close()
 
     def put(self, route: str, body: Any, *, by: str = "bot", status: int | None = None) -> Any:
         answer = getattr(self, by).put(route, json=body)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from .http import Server
-from .openmetadata import Openmetadata
+from .openmetadata import BOT, HUMAN, Openmetadata
 from .openmetadata_habits import SCHEMA, People, add, columns
 from .spec import specification
 
@@ -18,10 +18,9 @@ def stub() -> Openmetadata:
 @pytest.fixture
 def people(stub: Openmetadata) -> Iterator[People]:
     with Server(stub) as server:
-        people = People(server, stub)
+        people = People(server.address, bot=BOT, human=HUMAN)
         yield people
-        for client in (people.bot, people.human, people.stranger):
-            client.close()
+        people.close()
 
 
 def test_owners_are_users_or_one_team_and_there_is_one_domain(people: People) -> None:
@@ -163,8 +162,10 @@ def test_what_is_hidden_has_no_lineage_of_its_own_but_stays_upstream(people: Peo
     people.put("lineage", people.edge(source, target), status=404)
 
 
-def test_an_edge_is_written_although_the_search_engine_is_away(people: People) -> None:
+def test_an_edge_is_written_although_the_search_engine_is_away(
+    people: People, stub: Openmetadata
+) -> None:
     source, target = people.table("source"), people.table("target")
-    people.stub.is_searchable = False
+    stub.is_searchable = False
     people.put("lineage", people.edge(source, target), status=500)
     assert people.upstream(target) == [(source["id"], [])]

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from .http import Server
-from .openmetadata import Openmetadata
+from .openmetadata import BOT, HUMAN, Openmetadata
 from .openmetadata_habits import SCHEMA, People, add, columns, label
 from .spec import specification
 
@@ -18,10 +18,9 @@ def stub() -> Openmetadata:
 @pytest.fixture
 def people(stub: Openmetadata) -> Iterator[People]:
     with Server(stub) as server:
-        people = People(server, stub)
+        people = People(server.address, bot=BOT, human=HUMAN)
         yield people
-        for client in (people.bot, people.human, people.stranger):
-            client.close()
+        people.close()
 
 
 def test_the_same_again_is_no_new_version(people: People) -> None:

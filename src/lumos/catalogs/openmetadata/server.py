@@ -32,7 +32,9 @@ _NOT_DELETABLE: Final = (400, 403)
 ATTEMPTS: Final = 4
 _PATCH: Final = "application/json-patch+json"
 # Messages for a patch that does not match the entity; the status alone does not identify it.
-_PATCH_MISMATCH: Final = ("JSON Patch", "Non-existing name/value pair", "array index")
+_PATCH_MISMATCH: Final = ("JSON Patch", "Non-existing name/value pair", "array item index")
+# The status was 500 before release 2.0.
+_MISMATCH_STATUSES: Final = (400, _INTERNAL)
 
 
 class Outdated(CatalogError):
@@ -154,7 +156,7 @@ class Server:
         try:
             response = self._call("PATCH", path, operations, content_type=_PATCH)
         except CatalogError as problem:
-            is_mismatch = problem.status == _INTERNAL and _is_patch_mismatch(str(problem))
+            is_mismatch = _is_patch_mismatch(problem.status, str(problem))
             # The message is similar if a referenced entity is missing.
             is_deleted = problem.status == _NOT_FOUND and f"{path.rpartition('/')[2]} not" in str(
                 problem
@@ -267,17 +269,15 @@ class Server:
         return response
 
 
-def _is_patch_mismatch(text: str) -> bool:
-    return any(words in text for words in _PATCH_MISMATCH)
+def _is_patch_mismatch(status: int | None, text: str) -> bool:
+    return status in _MISMATCH_STATUSES and any(words in text for words in _PATCH_MISMATCH)
 
 
 def fault_of(problem: Exception) -> Fault | None:
     """Classify an exception of a call; None if no call failed."""
     fault = rest.fault_of(problem)
-    is_mismatch = (
-        isinstance(problem, ErrorResponse)
-        and problem.status == _INTERNAL
-        and _is_patch_mismatch(problem.text)
+    is_mismatch = isinstance(problem, ErrorResponse) and _is_patch_mismatch(
+        problem.status, problem.text
     )
     # A mismatch is not temporary.
     return fault._replace(is_temporary=False) if fault and is_mismatch else fault
