@@ -1,7 +1,11 @@
-"""A registry of 1,000 subjects with 10 versions each: reading and recording, against bare HTTP."""
+"""A registry of 1,000 subjects with 10 versions each: reading and recording, against bare HTTP.
+
+BENCH_KAFKA_SUBJECTS sets another number of subjects.
+"""
 
 import http.client
 import json
+import os
 import statistics
 import tempfile
 import time
@@ -25,7 +29,7 @@ from lumos.sources.kafka.cluster import (
     TopicSample,
 )
 
-SUBJECTS = 1_000
+SUBJECTS = int(os.environ.get("BENCH_KAFKA_SUBJECTS", "1000"))
 VERSIONS = 10
 TIMES = 3
 _PARALLEL = 8

@@ -1,6 +1,6 @@
 """A Hive metastore with many tables, and its comparison with the files of these tables.
 
-LUMOS_METASTORE_TABLES sets the number of tables, LUMOS_METASTORE_FILES that of files in each.
+BENCH_HIVE_TABLES sets the number of tables, BENCH_HIVE_FILES that of files in each.
 """
 
 import os
@@ -19,8 +19,8 @@ from lumos.sources.metastores.hive import HiveSource
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-TABLES = int(os.environ.get("LUMOS_METASTORE_TABLES", "20000"))
-FILES = int(os.environ.get("LUMOS_METASTORE_FILES", "20"))
+TABLES = int(os.environ.get("BENCH_HIVE_TABLES", "20000"))
+FILES = int(os.environ.get("BENCH_HIVE_FILES", "20"))
 COLUMNS = 20
 DATABASES = 20
 _BATCH = 200

@@ -126,6 +126,21 @@ def test_a_source_that_fails_is_told_and_the_others_go_on(place: Path) -> None:
     assert set(told()) == {"orders"}
 
 
+def test_each_of_several_unusable_sources_has_its_own_problem(workplace: Path) -> None:
+    sources = [
+        {"type": "file", "name": "gone", "path": "gone"},
+        {"type": "sql", "name": "missing", "connection_string": "sqlite:///missing.db"},
+    ]
+    lumos = Lumos(overrides={"sources": sources})
+    report = lumos.migration.sync(outputs=[COPY])
+    assert report.scanned is None
+    assert [failure.path for failure in report.failed] == ["gone", "missing"]
+    assert "gone" in report.failed[0].reason
+    assert "missing.db" in report.failed[1].reason
+    with pytest.raises(MisuseError, match=r"No source can be used\. gone: .*missing\.db"):
+        lumos.ingest()
+
+
 def test_sources_without_a_shared_limit_are_read_at_the_same_time(
     workplace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from lineage.bi_exports import (
+    BUILT,
     DASHBOARD,
     METABASE,
     QUESTION,
@@ -89,6 +90,28 @@ def test_a_column_in_a_filter_breaks_the_dashboard_too(lake) -> None:
     }  # fmt: skip
 
 
+def test_columns_of_maps_and_timelines_are_read_under_their_own_keys(lake) -> None:
+    chart = """\
+slice_name: Map
+viz_type: deck_scatter
+params:
+  start_time: day
+  spatial: {type: latlong, latCol: latitude, lonCol: amount}
+  point_radius_fixed: {type: metric, value: revenue}
+  tooltip_columns: [id]
+  y_axis_title: country
+uuid: c4a1
+dataset_uuid: 70a1
+"""
+    orders = SUPERSET["datasets/lake/orders.yaml"].replace(
+        "columns:\n",
+        "columns:\n" + "".join(f"- column_name: {n}\n" for n in ("day", "id", "country")),
+    )
+    ingest(lake, write_superset(Path("superset.zip"), Revenue_by_day_1=chart, orders=orders))
+    for column, is_read in {"day": True, "amount": True, "id": True, "country": False}.items():
+        assert ("chart Map" in broken(lake, column)) == is_read, column
+
+
 def test_an_unpacked_export_is_the_same_and_its_files_are_not_read_alone(lake) -> None:
     with zipfile.ZipFile(write_superset(Path("superset.zip"))) as archive:
         archive.extractall("unpacked")
@@ -117,6 +140,107 @@ def test_questions_of_metabase_have_lines_and_owners(lake) -> None:
         row.name: row.owners for row in lake.lumos.impact.of(ORDERS, drop=["amount"]).downstream
     }
     assert owners["Customers"] == ("ann@example.com",)
+
+
+def field(column: str) -> str:
+    return f"[field, {{}}, [lake, null, orders, {column}]]"
+
+
+def test_filters_of_questions_and_dashboards_of_metabase_are_reads(lake) -> None:
+    question = METABASE["collections/main/top_customers.yaml"]
+    question = question.replace(
+        "type: dimension", f"type: dimension\n        dimension: {field('day')}"
+    )
+    # Mappings of dashboards have the options last.
+    board = METABASE["collections/main/customers.yaml"].replace(
+        "  series:",
+        "  parameter_mappings:\n"
+        "  - target: [dimension, [field, [lake, null, orders, country], null]]\n"
+        "  - target: [variable, [template-tag, min_total]]\n"
+        "  series:",
+    )
+    ingest(lake, write_metabase(Path("mb"), top_customers=question, customers=board))
+    assert broken(lake, "day") == {
+        "chart Top customers": ["needs day in FILTER mb/collections/main/top_customers.yaml:12"],
+        "dashboard Customers": ["reads lumos://metabase/chart/" + QUESTION + ", which breaks"],
+    }
+    assert (
+        "needs country in FILTER mb/collections/main/customers.yaml:9"
+        in broken(lake, "country")["dashboard Customers"]
+    )
+
+
+def test_metrics_measures_and_segments_of_metabase_are_followed(lake) -> None:
+    question = """\
+name: Saved clauses
+entity_id: kBjQ5VXJ5z3vYSW72J6qa
+dataset_query:
+  database: lake
+  stages:
+  - source-table: [lake, null, orders]
+    aggregation:
+    - [metric, {}, metric-of-amount]
+    - [measure, {}, measure-of-id]
+    filters:
+    - [segment, {}, segment-of-country]
+    - [segment, {}, not-in-the-export]
+serdes/meta: [{id: kBjQ5VXJ5z3vYSW72J6qa, model: Card}]
+"""
+    saved = {
+        "collections/main/metric.yaml": f"""\
+name: Revenue
+entity_id: metric-of-amount
+type: metric
+dataset_query:
+  database: lake
+  stages:
+  - source-table: [lake, null, orders]
+    aggregation: [[sum, {{}}, {field("amount")}], [metric, {{}}, metric-of-amount]]
+serdes/meta: [{{model: Card}}]
+""",
+        "databases/lake/tables/orders/measures/ids.yaml": f"""\
+name: Ids
+entity_id: measure-of-id
+definition: {{database: lake, query: {{aggregation: [[distinct, {field("id")}]]}}}}
+serdes/meta: [{{model: Measure}}]
+""",
+        "databases/lake/tables/orders/segments/eu.yaml": f"""\
+name: EU
+entity_id: segment-of-country
+definition: {{source-table: [lake, null, orders], filter: [=, {field("country")}, EU]}}
+serdes/meta: [{{model: Segment}}]
+""",
+    }
+    folder = write_metabase(Path("mb"), top_customers=question)
+    for name, text in saved.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    report = ingest(lake, folder)
+    assert report.failed == ()
+    assert [each.reason for each in report.problems if "Saved clauses" in each.reason] == [
+        "The question 'Saved clauses' uses the segment not-in-the-export, which the export does "
+        "not contain. Its columns are left out."
+    ]
+    for column in ("amount", "id", "country"):
+        assert "chart Saved clauses" in broken(lake, column), column
+    assert "chart Saved clauses" not in broken(lake, "day")
+
+
+def test_a_question_is_the_source_of_another(lake) -> None:
+    question = f"""\
+name: Totals
+entity_id: {BUILT}
+dataset_query:
+  database: lake
+  query: {{source-table: {QUESTION}, aggregation: [[sum, [field, total, null]]]}}
+serdes/meta: [{{id: {BUILT}, model: Card}}]
+"""
+    report = ingest(lake, write_metabase(Path("mb"), by_country=question))
+    assert (report.failed, report.problems) == ((), ())
+    assert broken(lake, "amount")["chart Totals"] == [
+        f"reads lumos://metabase/chart/{QUESTION}, which breaks",
+        "needs total in PROJECTION mb/collections/main/by_country.yaml:4",
+    ]
 
 
 def test_the_api_of_metabase_gives_the_same_question(lake) -> None:

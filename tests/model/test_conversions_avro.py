@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from examples import examples
 from lumos.model.conversions.avro import (
     AvroSchema,
+    KnownColumns,
     schema_from_avro,
     schema_to_avro,
     type_from_avro,
@@ -443,6 +444,30 @@ def test_the_deepest_type_comes_back(opening: str) -> None:
 def test_maps_as_keys_of_maps_convert() -> None:
     type = parse_type("MAP<" * (MAX_DEPTH - 1) + "INT8" + ", INT8>" * (MAX_DEPTH - 1))
     assert type_from_avro(type_to_avro(type)).text.startswith("MAP<")
+
+
+def test_versions_that_are_read_together_are_read_as_each_alone() -> None:
+    inner = {"type": "record", "name": "Inner", "fields": [{"name": "x", "type": "int"}]}
+    other = {**inner, "fields": [{"name": "x", "type": "string"}]}
+    first = [
+        {"name": "id", "type": "long"},
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}, "doc": "When"},
+        {"name": "inner", "type": inner},
+        {"name": "again", "type": "Inner"},
+        {"name": "flag", "type": ["boolean", "int"], "default": True},
+        {"name": "note", "type": ["null", "string"], "default": None},
+    ]
+    versions = [
+        first,
+        # The same text, another meaning.
+        [first[0], first[1], {"name": "inner", "type": other}, *first[3:]],
+        [*first[:4], {**first[4], "default": 1}, {**first[5], "default": "x"}],
+        [first[5], {**first[0], "type": "string"}, {**first[1], "doc": "Then"}],
+    ]
+    known: KnownColumns = {}
+    for fields in versions:
+        record = {"type": "record", "name": "R", "fields": fields}
+        assert schema_from_avro(record, known=known).full == schema_from_avro(record).full
 
 
 def test_records_that_double_at_every_level_do_not_explode() -> None:

@@ -301,6 +301,11 @@ class OnServer(Place):
         self._client["shop"].drop_collection(name)
 
 
+class OnFerret(OnServer):
+    # FerretDB 1.24 writes double quotes into the SQL of its own store without doubling them.
+    odd_tables = tuple(name for name in ODD if '"' not in name)
+
+
 class InKafka(Place):
     """Topics whose schemas are registered; the registry answers without a login."""
 
@@ -525,7 +530,7 @@ def _place(kind: str, request: pytest.FixtureRequest) -> Place:
         case "mongodb":
             return OnServer(request.getfixturevalue("mongo"))
         case "ferretdb":
-            return OnServer(request.getfixturevalue("ferret"))
+            return OnFerret(request.getfixturevalue("ferret"))
         case _:
             raise AssertionError(f"The source '{kind}' has no place to be tried on.")
 

@@ -1,15 +1,25 @@
 """What all metastores have in common, on a client that is only a stub: servers cannot be made to fail."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
-from lumos.config.sources import GlueSourceSettings
+from lumos.config.sources import GlueSourceSettings, IcebergSourceSettings
 from lumos.model.discovery import Problem
-from lumos.sources.interface import RegisteredPartition, RegisteredTable, Registration
+from lumos.sources.interface import (
+    RegisteredPartition,
+    RegisteredTable,
+    Registration,
+    SourceNotUsable,
+)
 from lumos.sources.metastores.glue import GlueSource
+from lumos.sources.metastores.iceberg import IcebergSource
 from lumos.sources.metastores.source import MetastoreEntry, UnreadableEntry
 from lumos.sources.metastores.tables import (
     MetastoreColumn,
@@ -118,3 +128,49 @@ def test_patterns_select_tables_and_unknown_databases_are_remarks(monkeypatch) -
     assert source.covers(path_of("shop", "Sélect *"))
     assert not source.covers("shop/tmp_x")
     assert not source.covers("other/orders")
+
+
+@pytest.mark.parametrize(
+    ("calls", "message"),
+    [
+        (0, "1 database"),
+        (3, "the same page of a list again and again"),
+    ],
+    ids=["ends", "repeats"],
+)
+def test_a_catalog_that_repeats_its_pages_is_given_up(calls: int, message: str) -> None:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            url = urlsplit(self.path)
+            body: dict[str, Any] = {"defaults": {}, "overrides": {}}
+            if url.path.endswith("/namespaces"):
+                asked.append(url.query)
+                body = {"namespaces": [["shop"]]}
+                if "parent=" not in url.query and calls:
+                    # The second and the third page refer to each other.
+                    body["next-page-token"] = "b" if "pageToken=a" in url.query else "a"
+            data = json.dumps(body).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    asked: list[str] = []
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            uri = f"http://127.0.0.1:{server.server_port}"
+            source = IcebergSource(IcebergSourceSettings(uri=uri))
+            try:
+                text = source.check()
+            except SourceNotUsable as refused:
+                text = str(refused)
+        finally:
+            server.shutdown()
+            thread.join()
+    assert message in text
+    assert len([each for each in asked if "parent=" not in each]) == max(1, calls)

@@ -62,7 +62,7 @@ def again(source: MongodbSource, known: Schema, told: Mapping[str, str] = {}) ->
     def here(pieces: list[bytes], observer: SampleReader) -> list[bytes]:
         return [observer(piece) for piece in pieces]
 
-    return only(source.read_samples(here, lambda _path: EarlierSchema(known, told)))
+    return only(source.read_samples(here, lambda _path: EarlierSchema(told, lambda: known)))
 
 
 def lines(schema: Schema) -> list[str]:

@@ -21,9 +21,14 @@ from servers.mongo import mongo_server
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module", params=[mongo_server, ferretdb], ids=["java", "ferretdb"])
-def address(request: pytest.FixtureRequest) -> Iterator[str]:
-    with request.param() as address:
+@pytest.fixture(scope="module", params=["java", "ferretdb"])
+def server(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def address(server: str) -> Iterator[str]:
+    with ferretdb() if server == "ferretdb" else mongo_server() as address:
         yield address
 
 
@@ -42,12 +47,18 @@ def by_name(source: MongodbSource) -> dict[str | None, FoundDataset]:
     return {found.name: found for found in source.read(lambda _share: None).datasets}
 
 
-def test_documents_indexes_and_sizes_come_as_they_were_put(address: str, shop: Any) -> None:
+def test_documents_indexes_and_sizes_come_as_they_were_put(
+    server: str, address: str, shop: Any
+) -> None:
+    # FerretDB closes the connection when it gets a decimal.
+    total, type_of_total = (
+        (1.5, "FLOAT64") if server == "ferretdb" else (bson.Decimal128("1.50"), "DECIMAL")
+    )
     shop.orders.insert_many(
         {
             "_id": bson.ObjectId(),
             "placed": dt.datetime(2024, 5, 1),
-            "total": bson.Decimal128("1.50"),
+            "total": total,
             "number": number if number % 2 else str(number),
             "customer": {"name": "x", **({"age": number} if number % 4 == 0 else {})},
             "lines": [{"sku": "a", "count": bson.Int64(1)}],
@@ -61,7 +72,7 @@ def test_documents_indexes_and_sizes_come_as_they_were_put(address: str, shop: A
     assert [str(field) for field in found.schema.fields] == [
         "_id BINARY(12) NOT NULL KEY",
         "placed TIMESTAMPTZ(ms)",
-        "total DECIMAL",
+        f"total {type_of_total}",
         "number UNION<INT32, STRING>",
         "customer STRUCT<name: STRING, age: INT32>",
         "lines ARRAY<STRUCT<sku: STRING, count: INT64>>",
@@ -80,12 +91,15 @@ def test_documents_indexes_and_sizes_come_as_they_were_put(address: str, shop: A
     )
 
 
-def test_samples_by_chance_are_of_the_size_that_was_asked_for(address: str, shop: Any) -> None:
+def test_samples_by_chance_are_of_the_size_that_was_asked_for(
+    server: str, address: str, shop: Any
+) -> None:
     shop.orders.insert_many({"_id": number, f"k{number}": 1} for number in range(2000))
     found = by_name(source_at(address, sample_size=50))["shop.orders"]
     assert len(found.schema.fields) == 51
     other = by_name(source_at(address, sample_size=50))["shop.orders"]
-    assert other.schema.full != found.schema.full
+    # FerretDB, which has no $sample, returns its first documents.
+    assert (other.schema.full != found.schema.full) == (server != "ferretdb")
 
 
 def test_spark_sees_what_one_process_sees(address: str, shop: Any, spark: SparkSession) -> None:

@@ -12,7 +12,12 @@ from lumos.catalogs.reports import PublishReport
 from lumos.config import Settings
 from lumos.config.sources import SourceSettings
 from lumos.discovery.reports import IngestReport
-from lumos.discovery.targets import SOURCE_FAILED, source_failure, source_name
+from lumos.discovery.targets import (
+    SOURCE_FAILED,
+    NoUsableSource,
+    source_failure,
+    source_name,
+)
 from lumos.errors import LumosError, MisuseError, UnknownName
 from lumos.model.discovery import Problem
 from lumos.progress import Progress
@@ -108,6 +113,8 @@ class SyncRun:
     ) -> tuple[IngestReport | None, tuple[Problem, ...]]:
         try:
             report = self._scan([], sections=sections, progress=progress)
+        except NoUsableSource as problem:
+            return None, problem.failures
         except LumosError as problem:
             # Earlier changes are still published.
             return None, (source_failure(", ".join(map(source_name, sections)), problem),)

@@ -15,6 +15,7 @@ from lumos.discovery.scan_recorder import ScanRecorder
 from lumos.discovery.targets import DatabaseTarget, LakeTarget, ScanFailed, ScanTarget, ScanTargets
 from lumos.errors import LumosError, MisuseError
 from lumos.model.discovery import Discovery
+from lumos.model.schema import Schema
 from lumos.progress import Progress
 from lumos.sources import IncrementalSource, MetastoreSource, SampledSource, TableSource
 from lumos.sources.addresses import is_address
@@ -269,7 +270,7 @@ def sample_source(
 
 
 def stored_schema_loader(store: Store, source: TableSource, environment: str) -> EarlierSchemas:
-    """Return a function that loads the stored schema of a live dataset of a source."""
+    """Return a function that finds the last scan of a live dataset of a source."""
     source_id = f"{source.identity}:{source.scope}"
     recorded, annotations = store.known(source=source_id), store.annotations.reported(source_id)
 
@@ -278,10 +279,7 @@ def stored_schema_loader(store: Store, source: TableSource, environment: str) ->
         record = recorded.get(urn)
         if record is None or record.state != "live":
             return None
-        schema = store.schemas.current([urn]).get(urn)
-        if schema is None:
-            return None
         properties = reported_properties(annotations.get(urn, {}), record.platform)
-        return EarlierSchema(schema, properties)
+        return EarlierSchema(properties, lambda: store.schemas.current([urn]).get(urn, Schema()))
 
     return load_schema

@@ -74,6 +74,15 @@ class ScanTargets(NamedTuple):
         return [*self.databases, *self.lakes]
 
 
+class NoUsableSource(MisuseError):
+    """None of several sources can be used; each has a problem of its own."""
+
+    def __init__(self, failures: tuple[Problem, ...]) -> None:
+        self.failures = failures
+        reasons = " ".join(f"{each.path}: {each.reason}." for each in failures)
+        super().__init__(f"No source can be used. {reasons}")
+
+
 class ScanFailed(LumosError):
     """The storage of a lake, or of the state of its scans, failed during a scan."""
 
@@ -124,8 +133,9 @@ def resolve_targets(
         for section, each in zip(usable, resolved, strict=True)
         if isinstance(each, LumosError)
     ]
+    failures = tuple(source_failure(source_name(section), problem) for section, problem in unusable)
     if unusable and not (lakes or databases):
-        raise unusable[0][1]
+        raise unusable[0][1] if len(unusable) == 1 else NoUsableSource(failures)
     addresses: dict[str, str] = {}
     for each in databases:
         first = addresses.setdefault(each.source_id, each.address)
@@ -134,7 +144,6 @@ def resolve_targets(
                 f"The tables of {first} and {each.address} would have the same URNs. "
                 "Give one of the two sources an 'instance', such as 'instance: replica'."
             )
-    failures = tuple(source_failure(source_name(section), problem) for section, problem in unusable)
     return ScanTargets(_without_nested(lakes), databases, failures)
 
 

@@ -19,10 +19,11 @@ from lumos.lineage.consumers import (
     consumer_table,
     make_entity,
 )
-from lumos.lineage.reported_lineage import LineageProblem, ReportedEdge
+from lumos.lineage.reported_lineage import LineageProblem, ReportedEdge, TableName
 from lumos.lineage.sql.dialects import quote_name
-from lumos.lineage.yaml_file import UnreadableDocument, YamlFile, text_at
+from lumos.lineage.yaml_file import UnreadableDocument, YamlFile, mappings_in, text_at
 from lumos.model.catalog import entity_urn
+from lumos.model.lineage import ColumnUse, UseKind
 
 _TOOL: Final = "metabase"
 _MAX_JSON_BYTES: Final = 256 * 1024**2
@@ -33,7 +34,16 @@ _TAG: Final = re.compile(r"\{\{\s*(.*?)\s*\}\}", re.DOTALL)
 _OPTIONAL: Final = re.compile(r"\[\[|\]\]")
 _CARD_PREFIX: Final = "card__"
 _ARITHMETIC: Final = ("+", "-", "*", "/")
-_AGGREGATES: Final = {"avg": "AVG", "count": "COUNT", "max": "MAX", "min": "MIN", "sum": "SUM"}
+# Aggregates that need numbers or keep the type; all others only count.
+_AGGREGATES: Final = {
+    **dict.fromkeys(
+        ("avg", "cum-sum", "median", "percentile", "stddev", "sum-where", "var"), "AVG"
+    ),
+    **{"max": "MAX", "min": "MIN", "sum": "SUM"},
+}
+# References to saved clauses, which files of their own define.
+_SAVED: Final = ("measure", "metric", "segment")
+_CLAUSES: Final = ("aggregation", "filter", "filters")
 
 
 class _Source(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,6 +131,7 @@ class _Export:
         self._dashboards: dict[str, _Source] = {}
         self._engines: dict[str, str] = {}
         self._snippets: dict[str, str] = {}
+        self._definitions: dict[str, Any] = {}
         # In JSON, questions refer to each other by numeric ids.
         self._ids: dict[str, str] = {}
         for each in sources:
@@ -130,6 +141,10 @@ class _Export:
             if "dataset_query" in value and id is not None:
                 self._cards.setdefault(id, each)
                 self._ids[text_at(value, "id") or id] = id
+                self._definitions[id] = value["dataset_query"]
+            elif isinstance(value.get("definition"), dict) and id is not None:
+                # A segment or measure of a table.
+                self._definitions[id] = value["definition"]
             elif ("dashcards" in value or "ordered_cards" in value) and id is not None:
                 self._dashboards[id] = each
             elif (engine := text_at(value, "engine")) is not None:
@@ -153,17 +168,23 @@ class _Export:
         engine = self._engines.get(database)
         entity = _entity("chart", id, source)
         sql, path = _native_sql(query)
+        dialect = Consumer(entity=entity, engine=engine).dialect
         try:
             if sql is not None:
-                sql = self._render(sql, _template_tags(query))
+                sql = self._render(sql, _template_tags(query), dialect)
             else:
                 path = ()
-                probe = Consumer(entity=entity, engine=engine)
-                sql = _BuilderQuery(query, self._table_of_card, probe.dialect).sql()
+                built = _BuilderQuery(query, self._table_of_card, self._definitions.get, dialect)
+                sql = built.sql()
+                for missing in built.missing:
+                    self._add_remark(
+                        source,
+                        f"The question '{entity.display_name}' uses the {missing}, which the "
+                        "export does not contain. Its columns are left out.",
+                    )
         except _Unresolvable as problem:
-            reason = f"The question '{entity.display_name}' is not analysed: {problem}"
-            self._problems.append(
-                LineageProblem(place=source.file, reason=reason, severity="remark")
+            self._add_remark(
+                source, f"The question '{entity.display_name}' is not analysed: {problem}"
             )
             sql = None
         line: int | None = 1
@@ -171,7 +192,10 @@ class _Export:
             line = source.document.line("dataset_query", *path)
         return Consumer(entity=entity, sql=sql, file=source.file, line=line, engine=engine)
 
-    def _render(self, sql: str, tags: Mapping[str, Any]) -> str:
+    def _add_remark(self, source: _Source, reason: str) -> None:
+        self._problems.append(LineageProblem(place=source.file, reason=reason, severity="remark"))
+
+    def _render(self, sql: str, tags: Mapping[str, Any], dialect: str | None) -> str:
         """Replace template tags; line breaks stay as they are."""
 
         def replace(match: re.Match[str]) -> str:
@@ -184,9 +208,14 @@ class _Export:
                 tag = tags.get(name)
                 id = text_at(tag, "card-id") or name[1:].partition("-")[0]
                 return self._table_of_card(id) + breaks
-            # A field filter stands for a whole condition.
-            is_condition = text_at(tags.get(name), "type") == "dimension"
-            return ("1 = 1" if is_condition else "NULL") + breaks
+            column = _tag_column(tags.get(name), dialect)
+            match text_at(tags.get(name), "type"):
+                case "dimension":
+                    # A field filter stands for a whole condition.
+                    return (f"{column} IS NOT NULL" if column else "1 = 1") + breaks
+                case "temporal-unit" if column:
+                    return column + breaks
+            return "NULL" + breaks
 
         return _OPTIONAL.sub("", _TAG.sub(replace, sql))
 
@@ -206,13 +235,61 @@ class _Export:
             if known not in self._cards:
                 # Its file may be part of another export.
                 reason = f"The question {card_id} of the dashboard is not in the export."
-                self._problems.append(
-                    LineageProblem(place=source.file, reason=reason, severity="remark")
-                )
+                self._add_remark(source, reason)
                 continue
             upstream = consumer_reference(entity_urn("chart", _TOOL, known))
             edges[known] = ReportedEdge(upstream=upstream, downstream=reference)
-        return Consumer(entity=entity, file=source.file, edges=tuple(edges.values()))
+        filters = _dashboard_filters(source, entity.urn)
+        return Consumer(entity=entity, file=source.file, edges=(*edges.values(), *filters))
+
+
+def _dashboard_filters(source: _Source, urn: str) -> Iterator[ReportedEdge]:
+    """The columns that the filters of a dashboard are connected to."""
+    for number, card in mappings_in(source.value.get("dashcards")):
+        for index, mapping in mappings_in(card.get("parameter_mappings")):
+            line = None
+            if source.document is not None:
+                line = source.document.line("dashcards", number, "parameter_mappings", index)
+            target = mapping.get("target")
+            # ["dimension", ["field", ...]] for columns, ["variable", ...] for variables of SQL.
+            if isinstance(target, list) and target[:1] == ["dimension"] and len(target) > 1:
+                edge = _filter_edge(target[1], urn, source.file, line)
+                if edge is not None:
+                    yield edge
+
+
+def _filter_edge(field: Any, urn: str, file: str, line: int | None) -> ReportedEdge | None:
+    """The edge from the table of a field in a filter; None for fields with numeric ids."""
+    reference = _reference_in(field)
+    if not isinstance(reference, list) or len(reference) < 4:
+        return None
+    # A table is [database, schema, table]; some databases have no schemas.
+    table = TableName(parts=tuple(str(part) for part in reference[1:3] if part))
+    use = ColumnUse(upstream=str(reference[3]), usage=UseKind.FILTER, file=file, line=line)
+    return ReportedEdge(upstream=table, downstream=consumer_reference(urn), uses=(use,))
+
+
+def _tag_column(tag: Any, dialect: str | None) -> str | None:
+    """The column of a template tag in SQL, if it has one, with its table as Metabase writes it."""
+    reference = _reference_in(tag.get("dimension")) if isinstance(tag, dict) else None
+    if not isinstance(reference, list) or len(reference) < 4:
+        return None
+    # Databases compare such names without case, also with those in the SQL that have no quotes.
+    return ".".join(
+        part if part.isidentifier() and (part.islower() or part.isupper())
+        else quote_name(part, dialect)
+        for part in map(str, reference[2:4])
+    )  # fmt: skip
+
+
+def _reference_in(field: Any) -> Any:
+    """What a `field` clause refers to: a list of names, a name, or a number as text."""
+    if not isinstance(field, list) or field[:1] != ["field"] or len(field) < 2:
+        return None
+    # Older versions have the options last.
+    if isinstance(field[1], dict):
+        return field[2] if len(field) > 2 else None
+    return field[1]
 
 
 def _entity(kind: str, id: str, source: _Source) -> Any:
@@ -283,11 +360,18 @@ class _BuilderQuery:
     """A question of the query builder, as SQL with the same tables, columns and clauses."""
 
     def __init__(
-        self, query: Any, table_of_card: Callable[[str], str], dialect: str | None
+        self,
+        query: Any,
+        table_of_card: Callable[[str], str],
+        definition_of: Callable[[str], Any],
+        dialect: str | None,
     ) -> None:
         self._query = query
         self._table_of_card = table_of_card
+        self._definition_of = definition_of
         self._dialect = dialect
+        # Saved clauses that are not defined.
+        self.missing: dict[str, None] = {}
         self._tables: dict[str, None] = {}
         self._selected: dict[str, None] = {}
         self._grouped: dict[str, None] = {}
@@ -352,9 +436,11 @@ class _BuilderQuery:
                     self._selected |= dict.fromkeys(self._fields(join["fields"], with_names=False))
         for aggregate in stage.get("aggregation") or ():
             self._has_aggregates = True
-            function = _AGGREGATES.get(_operator(aggregate), "SUM")
+            function = _AGGREGATES.get(_operator(aggregate), "COUNT")
             fields = list(self._fields(aggregate, with_names=with_names))
-            self._selected |= dict.fromkeys(f"{function}({each})" for each in fields)
+            # Only the first one is aggregated; others are in conditions.
+            self._selected |= dict.fromkeys(f"{function}({each})" for each in fields[:1])
+            self._selected |= dict.fromkeys(f"COUNT({each})" for each in fields[1:])
             if not fields:
                 self._selected["COUNT(*)"] = None
         expressions = stage.get("expressions")
@@ -377,29 +463,44 @@ class _BuilderQuery:
     def _add_table(self, source: Any) -> None:
         if isinstance(source, str) and source.startswith(_CARD_PREFIX):
             self._tables[self._table_of_card(source.removeprefix(_CARD_PREFIX))] = None
+        elif isinstance(source, str) and not source.isdecimal():
+            # In files, a question instead of a table is its entity_id.
+            self._tables[self._table_of_card(source)] = None
         elif isinstance(source, list) and len(source) == 3:
             self._tables[self._quote(source[1:])] = None
 
     def _fields(self, clause: Any, *, with_names: bool) -> Iterator[str]:
         """The columns in a clause; fields with numeric ids are left out."""
         pending = [clause]
+        followed: set[str] = set()
         while pending:
             each = pending.pop()
-            if isinstance(each, dict):
-                continue
             if not isinstance(each, list):
                 continue
-            if each[:1] == ["field"] and len(each) > 1:
-                # Older versions have the options last.
-                reference = each[1] if not isinstance(each[1], dict) else each[2:3]
-                if isinstance(each[1], dict) and len(each) > 2:
-                    reference = each[2]
+            if each[:1] == ["field"]:
+                reference = _reference_in(each)
                 if isinstance(reference, list) and len(reference) >= 4:
                     yield self._quote(reference[1:4])
                 elif with_names and isinstance(reference, str) and not reference.isdecimal():
                     yield self._quote([reference])
-                continue
-            pending += reversed(each)
+            elif each[:1] and each[0] in _SAVED and isinstance(each[-1], str) and len(each) > 1:
+                # Saved clauses may refer to each other in a cycle.
+                if each[-1] not in followed:
+                    followed.add(each[-1])
+                    pending += self._saved_clauses(each[0], each[-1])
+            else:
+                pending += reversed(each)
+
+    def _saved_clauses(self, kind: str, id: str) -> Iterator[Any]:
+        """The aggregations and filters of a metric, measure or segment."""
+        definition = self._definition_of(id)
+        if definition is None and not id.isdecimal():
+            self.missing[f"{kind} {id}"] = None
+        stages = definition.get("stages") if isinstance(definition, dict) else None
+        query = definition.get("query") if isinstance(definition, dict) else None
+        for stage in stages if isinstance(stages, list) else (query, definition):
+            if isinstance(stage, dict):
+                yield from (stage.get(key) for key in _CLAUSES)
 
     def _quote(self, parts: Iterable[Any]) -> str:
         return ".".join(quote_name(str(part), self._dialect) for part in parts if part)

@@ -45,6 +45,11 @@ _METRIC_KEYS: Final = (
     "timeseries_limit_metric",
 )  # fmt: skip
 _FILTER_KEY: Final = "adhoc_filters"
+# The filters and display controls of a dashboard.
+_FILTER_LISTS: Final = ("native_filter_configuration", "chart_customization_config")
+# Under all other keys, a value counts as a column if the dataset has one of that name. Texts that
+# are shown on axes may be equal to one.
+_DISPLAY_SUFFIXES: Final = ("_title", "_label", "_format", "_text", "_color")
 _JINJA: Final = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
 
 
@@ -143,6 +148,7 @@ class _Dataset(msgspec.Struct, frozen=True, kw_only=True):
     engine: str | None
     columns: dict[str, str]
     metrics: dict[str, str]
+    column_names: frozenset[str]
     document: YamlFile
     file: str
 
@@ -234,6 +240,11 @@ class _Export:
             engine=engines.get(text_at(value, "database_uuid")),
             columns=dict(_expressions(value.get("columns"), "column_name")),
             metrics=dict(_expressions(value.get("metrics"), "metric_name")),
+            column_names=frozenset(
+                name
+                for _, each in mappings_in(value.get("columns"))
+                if (name := text_at(each, "column_name")) is not None
+            ),
             document=document,
             file=file,
         )
@@ -322,11 +333,12 @@ class _Export:
                 continue
             upstream = consumer_reference(entity_urn("chart", _TOOL, chart))
             edges.append(ReportedEdge(upstream=upstream, downstream=reference))
-        line = document.line("metadata", "native_filter_configuration")
-        edges += (
-            msgspec.structs.replace(each, downstream=reference)
-            for each in _filter_edges(value.get("metadata"), datasets, file, line)
-        )
+        for key in _FILTER_LISTS:
+            line = document.line("metadata", key)
+            edges += (
+                msgspec.structs.replace(each, downstream=reference)
+                for each in _filter_edges(value.get("metadata"), key, datasets, file, line)
+            )
         return Consumer(entity=entity, file=file, edges=tuple(edges))
 
     def _add_remark(self, file: str, reason: str) -> None:
@@ -334,10 +346,10 @@ class _Export:
 
 
 def _filter_edges(
-    metadata: Any, datasets: Mapping[str, _Dataset], file: str, line: int | None
+    metadata: Any, key: str, datasets: Mapping[str, _Dataset], file: str, line: int | None
 ) -> Iterator[ReportedEdge]:
     """The columns that the filters of a dashboard read."""
-    filters = metadata.get("native_filter_configuration") if isinstance(metadata, dict) else None
+    filters = metadata.get(key) if isinstance(metadata, dict) else None
     for _, each in mappings_in(filters):
         for _, target in mappings_in(each.get("targets")):
             dataset = datasets.get(text_at(target, "datasetUuid") or "")
@@ -368,6 +380,12 @@ def _chart_sql(parameters: Mapping[str, Any], dataset: _Dataset) -> str | None:
         for _, each in mappings_in(parameters.get(f"{_FILTER_KEY}{suffix}")):
             if (sql := _filter_sql(each, dataset)) is not None:
                 conditions[sql] = None
+    for name in _other_names(parameters, dataset):
+        if name in dataset.column_names:
+            dimensions[dataset.column(name)] = None
+            columns.setdefault(dataset.column(name), name)
+        else:
+            columns.setdefault(dataset.metrics[name], name)
     if not columns and not conditions:
         return None
     aliased = (f"{sql} AS {dataset.quote(label)}" for sql, label in columns.items())
@@ -377,6 +395,18 @@ def _chart_sql(parameters: Mapping[str, Any], dataset: _Dataset) -> str | None:
     if dimensions and len(dimensions) < len(columns):
         query += f" GROUP BY {', '.join(dimensions)}"
     return query
+
+
+def _other_names(parameters: Mapping[str, Any], dataset: _Dataset) -> Iterator[str]:
+    """Columns and saved metrics under keys that only some kinds of charts have."""
+    known = {f"{key}{suffix}" for key in (*_COLUMN_KEYS, *_METRIC_KEYS) for suffix in ("", "_b")}
+    for key, value in parameters.items():
+        if key in known or key.endswith(_DISPLAY_SUFFIXES):
+            continue
+        # Maps have `spatial: {latCol: latitude, lonCol: longitude}`.
+        for each in value.values() if isinstance(value, dict) else _as_list(value):
+            if isinstance(each, str) and (each in dataset.column_names or each in dataset.metrics):
+                yield each
 
 
 def _label(value: Any) -> str:

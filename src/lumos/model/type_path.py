@@ -90,6 +90,9 @@ class TypePath(msgspec.Struct, frozen=True, kw_only=True):
         field_id: int | None = None,
     ) -> None:
         """Note the description, default and id of this path; earlier values take precedence."""
+        # Most fields have none of them, and a registry has many versions of many fields.
+        if not description and default is None and field_id is None:
+            return
         known = self.details
         merged = NestedField(
             path=self.path,
@@ -113,7 +116,9 @@ class TypePath(msgspec.Struct, frozen=True, kw_only=True):
             description=own.description,
             native_type=native_type,
             field_id=own.field_id,
-            nested=tuple(note for path, note in self.notes.items() if path != self.path),
+            nested=tuple(note for path, note in self.notes.items() if path != self.path)
+            if self.notes
+            else (),
         )
 
 

@@ -173,10 +173,14 @@ class SampleTasks(NamedTuple):
 
 
 class EarlierSchema(NamedTuple):
-    """The schema and the properties of a dataset in the last scan."""
+    """The properties of a dataset in the last scan, and its schema, which is loaded when needed."""
 
-    schema: Schema
     properties: Mapping[str, str]
+    load: Callable[[], Schema]
+
+    @property
+    def schema(self) -> Schema:
+        return self.load()
 
 
 # Looks up the last scan of the dataset at a path.

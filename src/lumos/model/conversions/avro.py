@@ -30,8 +30,11 @@ from lumos.model.conversions.json_values import (
 )
 from lumos.model.schema import Field, Schema
 from lumos.model.type_path import TOO_DEEP, NamedTypes, TypePath
+from lumos.model.types import quoted_name
 
 AvroSchema: TypeAlias = str | dict[str, Any] | list[Any]
+# Columns of an earlier version by name, with their fields, which are read once.
+KnownColumns: TypeAlias = dict[str, tuple[dict[str, Any], Field]]
 
 _ORIGINAL_NAME: Final = "iceberg-field-name"
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z", re.ASCII)
@@ -82,12 +85,18 @@ _AVRO: Final[dict[types.DataType, AvroSchema]] = {
 }
 
 
-def schema_from_avro(schema: AvroSchema, *, named: Iterable[AvroSchema] = ()) -> Schema:
+def schema_from_avro(
+    schema: AvroSchema,
+    *,
+    named: Iterable[AvroSchema] = (),
+    known: KnownColumns | None = None,
+) -> Schema:
     """Read a record as a schema, and any other type as a single column `value`.
 
-    `named` are the types of other documents that the schema refers to, innermost first.
+    `named` are the types of other documents that the schema refers to, innermost first. If versions
+    of one schema are read with the same `known`, columns that they share are only read once.
     """
-    reader = _Reader()
+    reader = _Reader({} if known is None else known)
     for each in named:
         reader.type(each, "", TypePath(notes={}))
     record, _ = _unwrap(schema)
@@ -98,7 +107,7 @@ def schema_from_avro(schema: AvroSchema, *, named: Iterable[AvroSchema] = ()) ->
 
 def type_from_avro(schema: AvroSchema) -> types.DataType:
     """The Lumos type of an Avro type; a nullable union becomes its other option."""
-    return _Reader().type(schema, "", TypePath())[0]
+    return _Reader({}).type(schema, "", TypePath())[0]
 
 
 def schema_to_avro(schema: Schema, *, name: str = "Record") -> dict[str, Any]:
@@ -117,18 +126,35 @@ def type_to_avro(type: types.DataType, *, name: str = "Record") -> AvroSchema:
 class _Reader:
     """Reads one schema; a named type can be referenced after its definition."""
 
-    def __init__(self) -> None:
+    def __init__(self, known: KnownColumns) -> None:
         self.references = NamedTypes()
         self.definitions: dict[str, tuple[dict[str, Any], str]] = {}
+        self._known = known
+        # The number of definitions and references of named types so far.
+        self._named_types = 0
 
     def columns(self, record: dict[str, Any]) -> Iterator[Field]:
         name, namespace = self._define(record, "")
         for field in objects_at(record, "fields"):
-            yield self.column(field, namespace, frozenset([name]))
+            key = text_at(field, "name") or ""
+            before, column = self._known.get(key, (None, None))
+            # Other defaults may be equal although their texts differ, such as 1 and true.
+            has_plain_default = isinstance(field.get("default"), str | None)
+            if column is not None and before == field and has_plain_default:
+                yield column
+                continue
+            named_types = self._named_types
+            column = self.column(field, namespace, frozenset([name]))
+            # The meaning of a named type depends on the rest of the schema.
+            if self._named_types == named_types:
+                self._known[key] = field, column
+            else:
+                self._known.pop(key, None)
+            yield column
 
     def column(self, field: dict[str, Any], namespace: str, inside: frozenset[str]) -> Field:
         name = _field_name(field)
-        type_path = TypePath(path=TypePath.column(name).path, inside=inside)
+        type_path = TypePath(path=quoted_name(name), inside=inside, notes={})
         type, nullable = self._field_type(field, namespace, type_path)
         native = _native_type(field.get("type"))
         return type_path.field(name, type, nullable=nullable, native_type=native)
@@ -166,6 +192,7 @@ class _Reader:
         return types.Union(member_types)
 
     def _resolve_reference(self, name: str, namespace: str, type_path: TypePath) -> types.DataType:
+        self._named_types += 1
         for full_name in (f"{namespace}.{name}", name):
             if full_name in self.definitions:
                 replacement = self.references.replacement_for(full_name, type_path)
@@ -238,6 +265,7 @@ class _Reader:
 
     def _define(self, schema: dict[str, Any], namespace: str) -> tuple[str, str]:
         """Store a named type; return its full name and the namespace for the names in it."""
+        self._named_types += 1
         name = text_at(schema, "name") or ""
         declared = text_at(schema, "namespace")
         inner = namespace if declared is None else declared
@@ -251,6 +279,8 @@ class _Reader:
 
 def _unwrap(schema: object) -> tuple[object, bool]:
     """The schema inside `{"type": {...}}` and nullable unions, and whether it may be null."""
+    if isinstance(schema, str):
+        return schema, False
     nullable = False
     for _ in range(types.MAX_DEPTH):
         if isinstance(schema, list):

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from lumos.errors import MissingDependency
 from lumos.formats.columns import with_distinct_names
-from lumos.model.conversions.avro import schema_from_avro
+from lumos.model.conversions.avro import KnownColumns, schema_from_avro
 from lumos.model.conversions.json_schema import bundle_json_schema, schema_from_json_schema
 from lumos.model.conversions.protobuf import messages_from_protobuf
 from lumos.model.discovery import PastSchema
@@ -48,12 +48,19 @@ class ParsedSchema(NamedTuple):
     is_record: bool = True
 
 
-def parse_schema(registered: RegisteredSchema, references: ResolvedReferences) -> ParsedSchema:
-    """The fields of a registered schema; raises SubjectNotReadable."""
+def parse_schema(
+    registered: RegisteredSchema,
+    references: ResolvedReferences,
+    known: KnownColumns | None = None,
+) -> ParsedSchema:
+    """The fields of a registered schema; raises SubjectNotReadable.
+
+    Versions of one subject share `known`, as for `schema_from_avro`.
+    """
     try:
         match registered.type:
             case "AVRO":
-                return _parse_avro(registered, references)
+                return _parse_avro(registered, references, known)
             case "JSON":
                 return _parse_json_schema(registered, references)
             case "PROTOBUF":
@@ -69,12 +76,14 @@ def parse_schema(registered: RegisteredSchema, references: ResolvedReferences) -
     )
 
 
-def _parse_avro(registered: RegisteredSchema, references: ResolvedReferences) -> ParsedSchema:
+def _parse_avro(
+    registered: RegisteredSchema, references: ResolvedReferences, known: KnownColumns | None
+) -> ParsedSchema:
     value = _json(registered.text)
     if not isinstance(value, str | dict | list):
         raise ValueError("this is not an Avro schema")
     named = [_json(each.text) for _, each in references.schemas]
-    schema = schema_from_avro(value, named=named)
+    schema = schema_from_avro(value, named=named, known=known)
     record = value if isinstance(value, dict) else {}
     is_record = record.get("type") in ("record", "error")
     if is_record and not isinstance(record.get("fields"), list):

@@ -8,6 +8,7 @@ from urllib.parse import unquote
 
 from lumos.config.sources import KafkaSourceSettings as Settings
 from lumos.errors import did_you_mean
+from lumos.model.conversions.avro import KnownColumns
 from lumos.model.dataset import Location, Statistics
 from lumos.model.discovery import (
     Discovery,
@@ -314,13 +315,14 @@ class _TopicScan:
             is_known = last is not None and last in numbers
             wanted = [number for number in numbers if not is_known or number >= (last or 0)]
             schemas = (registry.schema(subject.subject, number) for number in wanted)
+            columns: KnownColumns = {}
             versions = [
                 parsed
                 for schema in schemas
                 if schema is not None
                 and (
                     parsed := self._parse_version(
-                        path, schema, problems, is_last=schema.version == numbers[-1]
+                        path, schema, columns, problems, is_last=schema.version == numbers[-1]
                     )
                 )
             ]
@@ -351,13 +353,19 @@ class _TopicScan:
         )
 
     def _parse_version(
-        self, path: str, schema: RegisteredSchema, problems: list[Problem], *, is_last: bool
+        self,
+        path: str,
+        schema: RegisteredSchema,
+        columns: KnownColumns,
+        problems: list[Problem],
+        *,
+        is_last: bool,
     ) -> ParsedSchema | None:
         """A parsed version; an older one that cannot be parsed is only remarked on."""
         assert self._registry is not None
         try:
             references = self._registry.resolve(schema)
-            parsed = parse_schema(schema, references)
+            parsed = parse_schema(schema, references, columns)
         except SubjectNotReadable as problem:
             if is_last:
                 raise

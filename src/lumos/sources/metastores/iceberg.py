@@ -36,6 +36,7 @@ _CONNECT_SECONDS: Final = 10
 _READ_SECONDS: Final = 60
 _RETRIED: Final = (429, 502, 503, 504)
 _MAX_NAMESPACES: Final = 100_000
+_PAGE_TOKEN: Final = "pageToken="
 # Properties that change with the data, or that only matter to writers.
 _VOLATILE_PREFIXES: Final = ("current-snapshot-", "nessie.", "gc.", "write.", "commit.")
 _REPORT_INTERVAL: Final = 50
@@ -128,8 +129,9 @@ class NessieSource(IcebergSource):
 
 
 def _rest_catalog() -> Any:
-    """pyiceberg's catalog with time limits and retries, which it does not have itself."""
+    """pyiceberg's catalog with limits of time and pages, and retries: it has none itself."""
     from pyiceberg.catalog.rest import RestCatalog
+    from requests import RequestException
     from requests.adapters import HTTPAdapter
     from urllib3 import Retry
 
@@ -139,7 +141,16 @@ def _rest_catalog() -> Any:
     )
 
     class LimitedAdapter(HTTPAdapter):
+        def __init__(self, **options: Any) -> None:
+            super().__init__(**options)
+            self._pages: set[str] = set()
+
         def send(self, request: Any, *arguments: Any, **options: Any) -> Any:
+            if _PAGE_TOKEN in request.url:
+                # pyiceberg would read pages that refer to each other until memory runs out.
+                if request.url in self._pages:
+                    raise RequestException("it returns the same page of a list again and again")
+                self._pages.add(request.url)
             options["timeout"] = options.get("timeout") or (_CONNECT_SECONDS, _READ_SECONDS)
             return super().send(request, *arguments, **options)
 
