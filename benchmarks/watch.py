@@ -32,6 +32,9 @@ _INTERVAL = 5
 _CHANGES = 20
 _QUIET_POLLS = 200
 _BACKLOG = int(os.environ.get("BENCH_BACKLOG", "100000"))
+_EVENT_CHANGES = int(os.environ.get("BENCH_EVENT_CHANGES", "40"))
+# For machines with other work.
+_PATIENCE = 900.0
 _FLOOD_SECONDS = int(os.environ.get("BENCH_FLOOD_SECONDS", "60"))
 _FLOOD_RATE = 1000
 
@@ -59,21 +62,35 @@ def measure_events() -> dict[str, Any]:
     """Latencies with events of the kernel, beside those of batches that change nothing."""
     lake = lakes.parquet(200, 50)
     lakes.warm_up(lake)
+    found: list[_Found] = []
+    empty: list[float] = []
+    cpu: dict[str, list[float]] = {"change": [], "empty batch": []}
     with (
         lakes.copied(lake) as root,
         tempfile.TemporaryDirectory() as folder,
         _watching(folder, root, interval=_INTERVAL, events=True) as watcher,
     ):
-        watcher.settle()
-        found = [_found(watcher, root, number).since_written for number in range(_CHANGES)]
-        empty = [_empty_batch(folder, root, number) for number in range(_CHANGES)]
-    changed, unchanged = _percentiles(found), _percentiles(empty)
+        watcher.settle(lake.datasets)
+        # By turns, so that both meet the same load of the machine.
+        for number in range(_EVENT_CHANGES):
+            before = _cpu_seconds(watcher.process.pid)
+            found.append(_found(watcher, root, number, within=1.0))
+            time.sleep(1)
+            between = _cpu_seconds(watcher.process.pid)
+            empty.append(_empty_batch(folder, root, number))
+            time.sleep(1)
+            cpu["change"].append(between - before)
+            cpu["empty batch"].append(_cpu_seconds(watcher.process.pid) - between)
+    changed, unchanged = _percentiles([each.since_written for each in found]), _percentiles(empty)
     return {
         "files": lake.files,
-        "changes": _CHANGES,
+        "changes": len(found),
         "from_file_to_record": changed,
+        "from_start_of_scan_to_record": _percentiles([each.since_polled for each in found]),
         "from_file_to_end_of_empty_batch": unchanged,
         "ratio_of_medians": round(changed["median"] / unchanged["median"], 2),
+        "ratio_of_95th_percentiles": round(changed["p95"] / unchanged["p95"], 2),
+        "cpu_seconds": {name: _percentiles(each) for name, each in cpu.items()},
     }
 
 
@@ -239,10 +256,10 @@ def _empty_batch(folder: str, root: Path, number: int) -> float:
     passing.write_bytes(b"")
     passing.unlink()
     while files.read().event_sources[0].counts.batches == before:
+        assert time.monotonic() - started < _PATIENCE, "No batch has been processed."
         time.sleep(0.01)
     seconds = time.monotonic() - started
     sys.stderr.write(f"  empty batch {number}: {seconds:.2f} s\n")
-    time.sleep(1)
     return seconds
 
 
@@ -281,14 +298,16 @@ class _Watcher:
 
     def settle(self, datasets: int = 200) -> None:
         """Waits until the first scan has told of every dataset, and a second one has passed."""
+        started = time.monotonic()
         for _ in range(datasets):
-            self._told.get(timeout=300)
+            self._told.get(timeout=_PATIENCE)
+        sys.stderr.write(f"  first scan: {time.monotonic() - started:.1f} s\n")
         time.sleep(2 * _INTERVAL)
 
     def heard(self, name: str) -> tuple[datetime, datetime]:
         """When the next change of a dataset was told, and when the poll began that found it."""
         while True:
-            at, event = self._told.get(timeout=300)
+            at, event = self._told.get(timeout=_PATIENCE)
             if event["urn"].endswith(f"/{name}") and event["type"] == "SCHEMA_CHANGED":
                 return at, datetime.fromisoformat(event["timestamp"])
 
@@ -313,14 +332,15 @@ def _watching(
         process.wait(timeout=60)
 
 
-def _found(watcher: _Watcher, root: Path, number: int) -> _Found:
+def _found(watcher: _Watcher, root: Path, number: int, *, within: float = _INTERVAL) -> _Found:
+    """Add a file with a new column at a random moment, and wait until its change is told."""
     dataset = sorted(each for each in root.iterdir() if each.is_dir())[number]
     newest = max(dataset.rglob("*.parquet"))
     rows = pq.read_table(newest)
     wider = rows.append_column(f"added_{number}", pa.nulls(rows.num_rows, pa.int64()))
     unfinished = root.parent / f"{number}.parquet"
     pq.write_table(wider, unfinished)
-    time.sleep(random.Random(number).uniform(0, _INTERVAL))
+    time.sleep(random.Random(number).uniform(0, within))
     unfinished.rename(newest.with_name("zz-wider.parquet"))
     written = datetime.now(UTC)
     told, polled = watcher.heard(dataset.name)
@@ -351,6 +371,18 @@ def _resident_after(pid: int, store: Path, *, polls: int) -> dict[str, int]:
         time.sleep(0.1)
     opened.close()
     return {name: _resident(each) for name, each in _processes(pid).items()}
+
+
+def _cpu_seconds(pid: int) -> float:
+    """What a process and its descendants have used; those of ended ones are in their parents'."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    own = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    children = Path(f"/proc/{pid}/task").glob("*/children")
+    return own + sum(
+        _cpu_seconds(int(each))
+        for file in children
+        for each in file.read_text(encoding="utf-8").split()
+    )
 
 
 def _processes(pid: int) -> dict[str, int]:

@@ -85,6 +85,14 @@ def test_events_without_their_library_are_reported(
     assert queue.text == "'sqs_queue' is for sources of the type s3."
 
 
+def test_a_queue_of_a_source_that_is_only_polled_is_told(load_text: Load) -> None:
+    settings = load_text("change_detection: {sources: [{type: file, path: y, sqs_queue: q}]}")
+    (note,) = check(settings, {})
+    assert note.text == (
+        "'sqs_queue' is not used: 'watch_mode' is polling. Set it to events or hybrid."
+    )
+
+
 def test_events_of_azure_and_google_cloud_need_a_queue(
     load_text: Load, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,7 +14,7 @@ import time
 import urllib.request
 import uuid
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -39,7 +39,7 @@ from lumos.discovery.lake import job
 from lumos.discovery.reports import IngestReport, IngestSummary
 from lumos.discovery.watch_status import EventStatus
 from lumos.model.change import EventType
-from lumos.sources.events import EventSource, ObjectEvent, ReceivedMessage
+from lumos.sources.events import EventSource, EventSourceFailed, ObjectEvent, ReceivedMessage
 from lumos.spark.tasks import Task, task_table
 from lumos.store.transaction import Transaction
 
@@ -51,6 +51,10 @@ COLUMNS = ("id", "name", "total", "at", "kind")
 
 class Killed(BaseException):
     """The watcher is killed here; nothing of it goes on."""
+
+
+class QueueKilled(EventSourceFailed):
+    """The queue does not answer one request."""
 
 
 class LossyQueue(EventSource):
@@ -122,10 +126,16 @@ class IntakeQueue(LossyQueue):
             self._deliver(str(Path(path).relative_to(self._lake)), kind)
 
     def receive(self, wait: float) -> list[ReceivedMessage]:
+        self._fail_sometimes()
         return [
             message._replace(events=tuple(map(self._localize, message.events)))
             for message in self._source.receive(wait)
         ]
+
+    def _fail_sometimes(self) -> None:
+        # Without leases, messages that are not acknowledged wait for the next watcher.
+        if self._source.lease_seconds is not None and self._chance.random() < 0.03:
+            raise QueueKilled("The queue does not answer.")
 
     def _localize(self, event: ObjectEvent) -> ObjectEvent:
         """The file of the lake that stands for an object of a bucket."""
@@ -135,6 +145,7 @@ class IntakeQueue(LossyQueue):
         return event._replace(path=f"{self._lake}/{key}")
 
     def acknowledge(self, receipts: Sequence[str]) -> None:
+        self._fail_sometimes()
         self._source.acknowledge(receipts)
 
     def reject(self, messages: Sequence[ReceivedMessage]) -> None:
@@ -317,11 +328,39 @@ class Chaos:
                                       "scan.max_removed_share": 1.0})  # fmt: skip
         self.kills = 0
         self.deaths = 0
+        self._position = 0
+        # The columns of all files that each dataset has ever had.
+        self._shapes: dict[str, list[set[str]]] = {name: [] for name in NAMES}
         for name in NAMES[:4]:
             self._write(name)
 
     def scan(self, section: SourceSettings, changed: Collection[str] | None) -> IngestReport:
-        return self.lumos._discovery._scan_unattended(section, changed)
+        try:
+            report = self.lumos._discovery._scan_unattended(section, changed)
+        finally:
+            self.check_new_events()
+        recorded = {Path(each.urn).name for each in self.lumos.list().datasets}
+        for path in changed or ():
+            # What an event has named and still exists is recorded with its batch.
+            if path.endswith(".parquet") and Path(path).exists():
+                assert Path(path).relative_to(self.lake).parts[0] in recorded, path
+        return report
+
+    def check_new_events(self) -> None:
+        """What was just recorded is true; nothing changes the lake during a scan."""
+        latest = self.lumos.latest_changes(self._position)
+        self._position = latest.position
+        for event in (each.event for each in latest.events):
+            name = Path(event.urn).name
+            exists = any((self.lake / name).rglob("*.parquet"))
+            match event.type:
+                case EventType.CREATED | EventType.RESTORED:
+                    assert exists, event
+                case EventType.DELETED:
+                    assert not exists, event
+            if event.new_schema is not None:
+                columns = {each.name for each in event.new_schema.fields} - {"dt"}
+                assert columns in self._shapes[name], event
 
     def change(self) -> None:
         """One random change of the lake, with the events that a storage sends."""
@@ -342,6 +381,7 @@ class Chaos:
                     self.queue.send(path, StorageEventType.DELETED)
             case "commit" if not any(folder.glob("*.parquet")) and not any(folder.glob("dt=*")):
                 before = set(folder.rglob("*"))
+                self._shapes[name].append({"id"})
                 write_deltalake(
                     str(folder), pa.table({"id": [self.chance.random()]}), mode="append"
                 )
@@ -353,6 +393,7 @@ class Chaos:
                 if not other.exists():
                     moved = [each.relative_to(folder) for each in folder.rglob("*.parquet")]
                     folder.rename(other)
+                    self._shapes[other.name] += self._shapes[name]
                     for path in moved:
                         self.queue.send(str(folder / path), StorageEventType.DELETED)
                         self.queue.send(str(other / path), StorageEventType.CREATED)
@@ -365,6 +406,7 @@ class Chaos:
         columns = COLUMNS[: self.chance.randint(3, 5)]
         path = folder / f"{day}part-{self.chance.randint(0, 3)}.parquet"
         rows = self.chance.randint(1, 5)
+        self._shapes[name].append(set(columns))
         write_parquet(path, rows, **{each: pa.int64() for each in columns})
         self.queue.send(str(path), StorageEventType.CREATED)
 
@@ -378,10 +420,16 @@ class Chaos:
             for _ in range(min(changes, self.chance.randint(1, 60))):
                 self.change()
                 changes -= 1
-            consumer._sort(self.queue.receive(0))
+            # A watcher goes on to receive after its queue has failed.
+            with suppress(QueueKilled):
+                consumer._sort(self.queue.receive(0))
             if consumer.ready_at is None:
                 continue
-            self.deaths = self.chance.randint(0, 12) if self.chance.random() < 0.3 else 0
+            if not self.kills:
+                # However short a round is, its first batch is killed before it is stored.
+                self.deaths = 1
+            elif self.chance.random() < 0.3:
+                self.deaths = self.chance.randint(1, 6)
             try:
                 consumer.process(self.scan)
                 if self.chance.random() < 0.05:

@@ -12,6 +12,7 @@ from lumos.config.settings import StorageEventType, WatchedSource
 from lumos.config.sources import (
     AzureSourceSettings,
     FileSourceSettings,
+    PostgresSourceSettings,
     S3SourceSettings,
     SourceSettings,
 )
@@ -411,6 +412,18 @@ def test_a_change_that_an_event_names_later_was_not_missed(dataset: str, path: s
     watch.process()
     watch.consumer.reconcile(missing())
     assert watch.counts["missed"] == 1
+
+
+def test_an_event_of_a_database_names_all_of_its_changes() -> None:
+    queue = FakeQueue(message("1", "postgresql://db/shop"))
+    queue.root = "postgresql://db/shop"
+    database = PostgresSourceSettings(connection_string=None, host="db")
+    watch = Watch(queue, WatchedSource(source=database, watch_mode="events"))
+    watch.consumer.reconcile(missing("orders"))
+    watch.receive()
+    watch.process()
+    watch.consumer.reconcile(missing())
+    assert "missed" not in watch.counts
 
 
 def test_changes_that_no_event_has_named_are_reported(caplog: pytest.LogCaptureFixture) -> None:

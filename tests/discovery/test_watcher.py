@@ -1,9 +1,10 @@
 """Watching sources: what is watched, what is told, and what failures do."""
 
+import itertools
 import logging
 import shutil
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,10 @@ from lumos.config.sources import (
     FileSourceSettings,
     MongodbSourceSettings,
     PostgresSourceSettings,
+    S3SourceSettings,
     SnowflakeSourceSettings,
 )
+from lumos.discovery import watcher as watcher_module
 from lumos.discovery.reports import IngestReport, IngestSummary
 from lumos.discovery.targets import source_name
 from lumos.discovery.watcher import SourceWatcher, WatchReport, _ProblemLog, watched_sources
@@ -27,6 +30,7 @@ from lumos.errors import MisuseError
 from lumos.model.change import EventType
 from lumos.model.discovery import Problem
 from lumos.schemas.changes import EventReport
+from lumos.sources.events import EventSource, ReceivedMessage
 from lumos.sources.events.factory import create_event_sources
 from lumos.spark.session import SparkFailed, SparkNotUsable
 from lumos.store import Store, StoreTooOld
@@ -104,6 +108,61 @@ def test_a_source_without_events_is_polled_and_says_so(caplog: pytest.LogCapture
     assert "mongodb is polled every 300 s: there are no events" in caplog.text
 
 
+def test_a_queue_that_cannot_exist_does_not_stop_the_other_sources(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    section = S3SourceSettings(buckets=("lake",))
+    impossible, other = (
+        WatchedSource(source=section, watch_mode="events", sqs_queue=queue)
+        for queue in ("arn:aws:sqs:...", "queue")
+    )
+    ((events, watched),) = create_event_sources([impossible, other])
+    assert (events.name, watched) == ("queue", [other])
+    assert "neither the ARN" in caplog.text
+    assert "s3 is polled every 300 s." in caplog.text
+
+
+def test_events_that_cannot_be_received_at_first_are_tried_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    stop = threading.Event()
+
+    class Forbidden(EventSource):
+        name, root = "queue", "database"
+        opened = 0
+
+        def open(self) -> None:
+            self.opened += 1
+            if self.opened < 3:
+                raise PermissionError("No credentials were found.")
+
+        def receive(self, wait: float) -> list[ReceivedMessage]:
+            stop.set()
+            stop.wait(wait)
+            return []
+
+        def acknowledge(self, receipts: Sequence[str]) -> None:
+            """Nothing to do."""
+
+    queue, watched = Forbidden(), WatchedSource(source=DATABASE, watch_mode="events")
+    monkeypatch.setattr(watcher_module, "_REOPEN_INTERVAL", 0.01)
+    monkeypatch.setattr(
+        watcher_module, "create_event_sources", lambda *_, **__: [(queue, [watched])]
+    )
+    watcher = SourceWatcher(
+        settings(watched),
+        scan=lambda _section: EMPTY,
+        scan_changed=lambda _section, _changed: EMPTY,
+        send=lambda: None,
+        begun=lambda _source, _interval: None,
+        started=lambda: None,
+    )
+    watcher.run(stop, once=False, interval=None)
+    assert queue.opened == 3
+    assert "No credentials were found. The source is polled until its events" in caplog.text
+    assert "queue is watched by events now." in caplog.text
+
+
 @pytest.mark.parametrize(
     ("source", "name"),
     [
@@ -126,13 +185,23 @@ def lake(spark: object, workplace: Path) -> Path:  # noqa: ARG001
 
 def watch(
     *folders: Path | str,
-    then: Callable[[EventReport, threading.Event], None],
+    then: Callable[[EventReport, threading.Event], None] = lambda _event, _stop: None,
+    looks: int = 0,
     interval: float = 0.05,
     **options: Any,
 ) -> tuple[WatchReport, list[str]]:
-    """Watches folders; `then` is called for each change, and may stop the watch."""
+    """Watches folders; `then` is called for each change and may stop the watch, as `looks` does."""
     stop, told = threading.Event(), []
     lumos = Lumos(overrides={"spark.master": "local[2]"})
+    scan, scans = lumos._discovery._scan_unattended, itertools.count(1)
+
+    def counted(*arguments: Any) -> IngestReport:
+        report = scan(*arguments)
+        if next(scans) == looks:
+            stop.set()
+        return report
+
+    lumos._discovery._scan_unattended = counted  # type: ignore[method-assign]
     sources = tuple(
         WatchedSource(source=FileSourceSettings(paths=(str(each),))) for each in folders
     )
@@ -187,16 +256,11 @@ def test_a_source_that_is_not_there_stops_no_other_and_is_taken_up_when_it_comes
 
 def test_looks_that_find_nothing_new_leave_no_trace_in_the_store(lake: Path) -> None:
     rows: list[dict[str, int]] = []
-
-    def count(_event: EventReport, stop: threading.Event) -> None:
-        timer = threading.Timer(3, stop.set)
-        timer.start()
-
-    report, _ = watch(lake, then=count)
+    report, _ = watch(lake, looks=5)
     lumos = Lumos()
     rows.append(lumos.store_status().rows)
-    assert report.looks > 3
-    again, _ = watch(lake, then=count, once=True)
+    assert report.looks == 5
+    again, _ = watch(lake, once=True)
     assert (again.looks, again.scans, again.datasets, again.changes) == (1, 1, 1, 0)
     rows.append(lumos.store_status().rows)
     assert rows[0] == rows[1]
@@ -206,11 +270,8 @@ def test_looks_that_find_nothing_new_leave_no_trace_in_the_store(lake: Path) -> 
 def test_a_broken_file_is_told_once(lake: Path, caplog: pytest.LogCaptureFixture) -> None:
     (lake / "users/dt=2024-01-01/broken.parquet").write_bytes(b"PAR1 no footer")
 
-    def wait(_event: EventReport, stop: threading.Event) -> None:
-        threading.Timer(2, stop.set).start()
-
-    report, _ = watch(lake, then=wait)
-    assert report.looks > 1
+    report, _ = watch(lake, looks=3)
+    assert report.looks == 3
     assert caplog.text.count("broken.parquet") == 1
 
 
@@ -221,7 +282,7 @@ def test_a_source_that_somebody_else_scans_is_passed_over(
     lumos = Lumos()
     store = Store.open(lumos.database, create=True)
     with store.lock(f"file:{lake}"):
-        report, told = watch(lake, then=lambda _event, _stop: None, once=True)
+        report, told = watch(lake, once=True)
     assert (report.failures, told) == (0, [])
     assert "Skipped: Another scan" in caplog.text
 

@@ -175,6 +175,11 @@ def _watch_notes(settings: Settings) -> Iterator[Note]:
             yield _note(settings, "warning", key, text)
         elif watched.watch_mode != "polling":
             yield from _events(settings, key, watched)
+        elif unused := [name for name in _EVENT_KEYS if getattr(watched, name)]:
+            text = (
+                f"'{unused[0]}' is not used: 'watch_mode' is polling. Set it to events or hybrid."
+            )
+            yield _note(settings, "warning", key, text)
         if watched.watch_tables is not True and not hasattr(watched.source, "tables"):
             text = f"'watch_tables' is for databases; a source '{watched.source.type}' has none."
             yield _note(settings, "warning", key, text)

@@ -25,7 +25,6 @@ from lumos.model.report import FORMAT_VERSION, Report
 from lumos.model.urn import Urn
 from lumos.rendering.text import join_names, plural
 from lumos.sources import LakeSource, SampledSource
-from lumos.sources.events import EventSourceFailed
 from lumos.sources.events.factory import create_event_sources
 from lumos.store.database import LockHeld
 
@@ -161,8 +160,8 @@ class SourceWatcher:
         """Start to receive events; if that fails, the sources are polled and it is tried again."""
         try:
             consumer.start()
-        except EventSourceFailed as problem:
-            _log.warning("%s The source is polled until then.", problem)
+        except (LumosError, OSError) as problem:
+            _log.warning("%s The source is polled until its events can be received.", problem)
             return False
         self._events.consumers.append(consumer)
         return True

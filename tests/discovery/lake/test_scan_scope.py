@@ -177,6 +177,35 @@ def test_a_deleted_folder_is_a_missing_dataset(both: TwoScans) -> None:
     assert both.full_scans == 0
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        pytest.param("users/part-0.parquet", "users/part-1.parquet", id="another part"),
+        pytest.param("users/dt=2024-01-01/x.parquet", "users/dt=2025-01-01/y.parquet", id="a partition"),
+        pytest.param("users_2024.parquet", "users_2025.parquet", id="in the root"),
+    ],
+)  # fmt: skip
+def test_a_dataset_whose_known_files_were_all_replaced_is_not_missing(
+    both: TwoScans, old: str, new: str
+) -> None:
+    shutil.rmtree(both.lake / "users")
+    write_parquet(both.lake / old, id=pa.int64())
+    both.scan()
+    (both.lake / old).unlink()
+    write_parquet(both.lake / new, id=pa.int64())
+    # The message of the new file comes later, or never.
+    both.scan(both.lake / old)
+
+
+def test_a_single_file_is_missing_without_listing_anything_else(both: TwoScans) -> None:
+    path = both.lake / "countries.parquet"
+    write_parquet(path, id=pa.int64())
+    both.scan(path)
+    path.unlink()
+    both.scan(path)
+    assert both.full_scans == 0
+
+
 def test_a_commit_reads_one_table(both: TwoScans) -> None:
     write_deltalake(str(both.lake / "other"), pa.table({"a": [1]}))
     both.scan(both.lake / "other/_delta_log/00000000000000000000.json")

@@ -1,5 +1,6 @@
 """Events that MinIO sends to a webhook of the watcher."""
 
+import http.client
 import json
 import socket
 import threading
@@ -133,6 +134,22 @@ def test_minio_keeps_its_events_while_too_many_wait(
         assert [post(source, message(key)) for key in "abc"] == [200, 200, 503]
         source.acknowledge([each.receipt for each in source.receive(1)])
         assert post(source, message("c")) == 200
+
+
+def test_minio_does_not_go_on_to_send_to_a_watcher_that_was_closed(tmp_path: Path) -> None:
+    with opened(tmp_path) as source:
+        connection = http.client.HTTPConnection("127.0.0.1", source.port, timeout=30)
+
+        def send() -> http.client.HTTPResponse:
+            connection.request("POST", "/", message("a"), {"Authorization": f"Bearer {TOKEN}"})
+            response = connection.getresponse()
+            response.read()
+            return response
+
+        assert (send().status, connection.sock is None) == (200, False)
+        source.close()
+        # The connection has outlived the watcher, and MinIO opens the next one to its successor.
+        assert (send().status, connection.sock is None) == (503, True)
 
 
 def test_messages_of_many_connections_are_all_kept(tmp_path: Path) -> None:

@@ -126,6 +126,10 @@ def scan_lake(
     scoped = None
     if changed is not None and before is not None:
         scoped = scan.run_in_scope(changed)
+        folders = set() if scoped is None else scan.folders_of_missing_datasets(scoped[0])
+        if not folders.issubset(changed):
+            # Other files may have been written there, whose events come later.
+            scoped = scan.run_in_scope(folders.union(changed))
         if scoped is None:
             _log.info("The whole lake %s is listed after events.", selection.root)
     if scoped is not None:
@@ -291,6 +295,15 @@ class _Scan:
             return None
         found, manifest = self._collect([*all_results, *kept], tables, [], owned_paths, kept_tables)
         return self._with_unlisted_datasets(found, manifest), manifest
+
+    def folders_of_missing_datasets(self, found: Discovery) -> set[str]:
+        """The folders of datasets that a scan has not found; none for those of a single file."""
+        missing = self._last_manifest.memories.keys() - _current_and_earlier_paths(found.datasets)
+        return {
+            f"{each.base}/"
+            for each in self._last_manifest.grouping.file_sets
+            if each.dataset in missing and "{" in each.pattern
+        }
 
     def _read_tables_in_scope(self, scope: ScanScope) -> tuple[list[TableResult], list[Problem]]:
         """Read the tables of a scope, except deleted ones."""

@@ -2,7 +2,8 @@
 
 import logging
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from lumos.config.settings import EventWebhook, WatchedSource
@@ -15,7 +16,7 @@ from lumos.config.sources import (
     S3SourceSettings,
     SourceSettings,
 )
-from lumos.errors import MisuseError
+from lumos.errors import LumosError, MisuseError
 from lumos.sources.addresses import is_address, section_of
 from lumos.sources.events.azure_queue import AzureQueue
 from lumos.sources.events.folders import FolderEvents
@@ -55,9 +56,11 @@ def create_event_sources(
             for name in names:
                 queues.setdefault(name, (source, []))[1].append(each)
         elif isinstance(source, AzureSourceSettings) and each.storage_queue:
-            yield AzureQueue(each.storage_queue, source), [each]
+            yield from _created(partial(AzureQueue, each.storage_queue, source), [each])
         elif isinstance(source, GcsSourceSettings) and each.pubsub_subscription:
-            yield PubSubSubscription(each.pubsub_subscription, source), [each]
+            yield from _created(
+                partial(PubSubSubscription, each.pubsub_subscription, source), [each]
+            )
         elif isinstance(source, HdfsSourceSettings):
             yield HdfsChanges(source), [each]
         elif isinstance(source, PostgresSourceSettings):
@@ -73,7 +76,23 @@ def create_event_sources(
     for webhook, sources in webhooks.values():
         yield WebhookEvents(webhook, _message_folder(webhook, state)), sources
     for name, (source, sources) in queues.items():
-        yield SqsQueue(name, source), sources
+        yield from _created(partial(SqsQueue, name, source), sources)
+
+
+def _created(
+    create: Callable[[], EventSource], watched: list[WatchedSource]
+) -> Iterator[tuple[EventSource, list[WatchedSource]]]:
+    """An event source; none if its settings are impossible, because other sources are watched."""
+    try:
+        events = create()
+    except (LumosError, OSError) as problem:
+        for each in watched:
+            _log.warning(
+                "%s %s is polled every %d s.",
+                problem, each.source.name or each.source.type, each.polling_interval,
+            )  # fmt: skip
+    else:
+        yield events, watched
 
 
 def _without_events(source: SourceSettings) -> str:
