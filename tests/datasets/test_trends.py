@@ -1,6 +1,6 @@
 """Trends of coverage, incidents and duplicates, by month."""
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
@@ -8,7 +8,7 @@ import pytest
 from lumos import Lumos
 from lumos.datasets.trends import BreakingChange, Incident, incidents_of, trends
 from lumos.errors import MisuseError
-from lumos.store.trends import CoverageTimes, Duplicates, Repair
+from lumos.store.trends import Coverage, Duplicates, Repair
 from served_store import fill
 
 
@@ -48,11 +48,15 @@ def test_an_incident_ends_with_its_cause_or_with_all_that_it_broke(
 
 
 def test_months_count_what_was_there_at_their_end() -> None:
-    owned = CoverageTimes(day("2026-01-05"), day("2026-02-10"), None, day("2026-01-06"))
-    new = CoverageTimes(day("2026-02-20"), None, day("2026-02-20"), None)
+    coverage = Coverage(
+        datasets={date(2026, 1, 5): 1, date(2026, 2, 20): 1},
+        owned={date(2026, 2, 10): 1},
+        documented={date(2026, 2, 20): 1},
+        with_lineage={date(2026, 1, 6): 1},
+    )
     report = trends(
         [day("2026-01-01"), day("2026-02-01"), day("2026-03-01")],
-        coverage=[owned, new],
+        coverage=coverage,
         incidents=[
             Incident(day("2026-01-10"), day("2026-01-11")),
             Incident(day("2026-01-20"), day("2026-01-23")),
@@ -105,3 +109,22 @@ def test_copies_with_the_same_name_and_schema_are_duplicates(tmp_path: Path) -> 
     record(store, "lumos://file/c/users", other, day("2026-01-01"))
     record(store, "lumos://file/d/people", schema, day("2026-01-01"))
     assert lumos.datasets.trends().duplicates == 1
+
+
+def test_the_overview_follows_every_change(tmp_path: Path) -> None:
+    lumos = fill(tmp_path)
+    before = lumos.overview()
+    assert (before.owned, before.documented, before.with_lineage) == (1, 1, 2)
+    lumos.annotations.owners.assign("bob", "tickets")
+    lumos.annotations.docs.set("tickets", "Tickets")
+    assert (lumos.overview().owned, lumos.overview().documented) == (2, 2)
+    lumos.lineage.ingest(_other_models(tmp_path))
+    assert lumos.overview().lineage_only == before.lineage_only + 2
+    assert lumos.overview() == Lumos(tmp_path / "lumos.yaml").overview()
+
+
+def _other_models(folder: Path) -> Path:
+    models = folder / "other"
+    models.mkdir()
+    (models / "visits.sql").write_text("create table visits as select * from clicks")
+    return models

@@ -125,17 +125,19 @@ class Datasets:
     def overview(self) -> OverviewReport:
         """Count the datasets with owners, descriptions and lineage, and list the sources."""
         store = self._store()
+        return store.cached("overview", lambda: self._overview(store))
+
+    def _overview(self, store: Store) -> OverviewReport:
         scans = {each.source: each.finished_at for each in store.scans()}
+        coverage = store.cached("coverage", store.trends.coverage)
         by_source: dict[str, list[SourceCount]] = {source: [] for source in scans}
         for each in store.source_counts():
             by_source.setdefault(each.source, []).append(each)
         return OverviewReport(
             datasets=sum(each.datasets for counts in by_source.values() for each in counts),
-            owned=store.count_with_aspect("ownership", lambda aspect: bool(aspect.owners)),
-            documented=store.count_with_aspect(
-                "documentation", lambda aspect: bool(aspect.description)
-            ),
-            with_lineage=store.datasets_with_lineage(),
+            owned=sum(coverage.owned.values()),
+            documented=sum(coverage.documented.values()),
+            with_lineage=sum(coverage.with_lineage.values()),
             lineage_only=store.lineage.count_outside(None),
             sources=tuple(
                 SourceOverview(
@@ -168,9 +170,9 @@ class Datasets:
         involved = {urn for each in changes for urn in (each.urn, *each.broken)}
         return trends(
             [*starts, now],
-            coverage=store.trends.coverage(),
+            coverage=store.cached("coverage", store.trends.coverage),
             incidents=incidents_of(changes, store.trends.repairs(involved, starts[0])),
-            duplicates=store.trends.duplicates(),
+            duplicates=store.cached("duplicates", store.trends.duplicates),
             prevented=store.trends.breaking_gate_results(starts[0]),
         )
 

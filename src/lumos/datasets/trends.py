@@ -1,12 +1,12 @@
 """Trends of governance: coverage, incidents, duplicates (pure, from times of the store)."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, date, datetime, time
 from itertools import pairwise
 from typing import NamedTuple
 
 from lumos.model.report import FORMAT_VERSION, Report
-from lumos.store.trends import CoverageTimes, Duplicates, Repair
+from lumos.store.trends import Coverage, Duplicates, Repair
 
 
 class MonthlyFigures(Report, frozen=True, kw_only=True):
@@ -79,16 +79,14 @@ def incidents_of(
 def trends(
     months: Sequence[datetime],
     *,
-    coverage: Iterable[CoverageTimes],
+    coverage: Coverage,
     incidents: Sequence[Incident],
     duplicates: Duplicates,
     prevented: Sequence[datetime],
 ) -> TrendsReport:
     """The figures of the months between the given starts; the last start is the end."""
-    times = list(coverage)
     figures = []
     for start, end in pairwise(months):
-        present = [each for each in times if each.created < end]
         begun = [each for each in incidents if start <= each.at < end]
         hours = [
             (each.resolved - each.at).total_seconds() / 3600 for each in begun if each.resolved
@@ -96,10 +94,10 @@ def trends(
         figures.append(
             MonthlyFigures(
                 month=f"{start:%Y-%m}",
-                datasets=len(present),
-                owned=_count((each.owned for each in present), end),
-                documented=_count((each.documented for each in present), end),
-                with_lineage=_count((each.with_lineage for each in present), end),
+                datasets=_count(coverage.datasets, end),
+                owned=_count(coverage.owned, end),
+                documented=_count(coverage.documented, end),
+                with_lineage=_count(coverage.with_lineage, end),
                 incidents=len(begun),
                 resolved=len(hours),
                 hours_to_resolve=sum(hours) / len(hours) if hours else None,
@@ -114,5 +112,8 @@ def trends(
     )
 
 
-def _count(times: Iterable[datetime | None], end: datetime) -> int:
-    return sum(at is not None and at < end for at in times)
+def _count(by_day: Mapping[date, int], end: datetime) -> int:
+    """The count until a time, which is the start of a day or in the present one."""
+    return sum(
+        count for day, count in by_day.items() if datetime.combine(day, time(), tzinfo=UTC) < end
+    )

@@ -15,7 +15,6 @@ from sqlalchemy import (
     func,
     or_,
     select,
-    union,
 )
 
 from lumos.model.catalog import consumer_name
@@ -85,6 +84,17 @@ _FIELD_NAMES_OF = (
     .join_from(tables.dataset, tables.search_entry)
     .join(tables.schema_body, tables.schema_body.c.hash == tables.dataset.c.schema_hash)
     .where(tables.dataset.c.urn.in_(_URNS))
+)
+# Of a figure that seems unchanged: on PostgreSQL, an event may be committed after a later one.
+_MAX_AGE_SECONDS: Final = 300
+# Differs after every write that the figures of the entire store depend on: changes of datasets are
+# events, writes of people and imports are audited, and scans and reports of lineage have times.
+_REVISION = select(
+    select(func.max(tables.change_event.c.sequence)).scalar_subquery(),
+    select(tables.audit_head.c.sequence).scalar_subquery(),
+    select(tables.lineage_revision.c.revision).scalar_subquery(),
+    select(func.max(tables.lineage_reporter.c.reported_at)).scalar_subquery(),
+    select(func.max(tables.scan.c.finished_at)).scalar_subquery(),
 )
 
 
@@ -573,35 +583,17 @@ class Store:
         with self._database.reading() as connection:
             return tuple(SourceCount(*row) for row in connection.execute(statement))
 
-    def count_with_aspect(self, name: str, is_set: Callable[[Any], bool]) -> int:
-        """The number of live datasets whose aspect has a value, such as an owner."""
-        dataset, aspect = tables.dataset.c, tables.aspect.c
-        # Many datasets have the same owners: each value is decoded once.
-        statement = (
-            select(aspect.body, func.count())
-            .join_from(tables.aspect, tables.dataset)
-            .where(aspect.name == name, dataset.state == "live")
-            .group_by(aspect.body)
-        )
+    def cached(self, name: str, compute: Callable[[], Result]) -> Result:
+        """A figure of the entire store, computed again only after a change of what it counts."""
         with self._database.reading() as connection:
-            return sum(
-                count
-                for body, count in connection.execute(statement)
-                if is_set(from_json(body, ASPECT_TYPES[name]))
-            )
-
-    def datasets_with_lineage(self) -> int:
-        """The number of live datasets that some lineage edge starts or ends at."""
-        edge, node, dataset = tables.lineage_edge.c, tables.lineage_node.c, tables.dataset.c
-        ends = union(select(edge.upstream), select(edge.downstream)).subquery()
-        statement = (
-            select(func.count())
-            .select_from(tables.dataset)
-            .join(tables.lineage_node, node.urn == dataset.urn)
-            .where(dataset.state == "live", node.id.in_(select(ends)))
-        )
-        with self._database.reading() as connection:
-            return connection.execute(statement).scalar_one()
+            revision = tuple(connection.execute(_REVISION).one())
+        cached: tuple[Any, float, Result] | None = self._database.cache.get(name)
+        if cached is not None and cached[0] == revision and time.monotonic() < cached[1]:
+            return cached[2]
+        figure = compute()
+        # The revision was read first: a change meanwhile only computes the figure again.
+        self._database.cache[name] = revision, time.monotonic() + _MAX_AGE_SECONDS, figure
+        return figure
 
     def counts(self) -> dict[str, int]:
         """The number of rows by table."""

@@ -1,14 +1,15 @@
-"""Times from which trends are computed: coverage of datasets, incidents, duplicates."""
+"""Figures from which trends are computed: coverage by day, times of incidents and duplicates."""
 
-from collections.abc import Collection, Iterator
-from datetime import datetime
-from typing import Final, NamedTuple
+from collections.abc import Callable, Collection
+from datetime import date, datetime
+from typing import Any, Final, NamedTuple
 
-from sqlalchemy import case, func, select, union_all
+from sqlalchemy import BigInteger, Select, and_, case, exists, func, select, type_coerce, union_all
 
+from lumos.model.annotation import Slot
 from lumos.model.change import EventType
 from lumos.model.dataset import Documentation, Ownership
-from lumos.model.json_codec import from_json
+from lumos.model.json_codec import to_json
 from lumos.store import tables
 from lumos.store.database import Database
 from lumos.store.statements import among
@@ -25,13 +26,16 @@ class Repair(NamedTuple):
     has_new_schema: bool
 
 
-class CoverageTimes(NamedTuple):
-    """When a live dataset was recorded, and since when it has an owner, a description, lineage."""
+class Coverage(NamedTuple):
+    """How many of today's live datasets exist, and have an owner, a description, lineage, by day.
 
-    created: datetime
-    owned: datetime | None
-    documented: datetime | None
-    with_lineage: datetime | None
+    A dataset counts on the day since when it has had them, and not before it was recorded.
+    """
+
+    datasets: dict[date, int]
+    owned: dict[date, int]
+    documented: dict[date, int]
+    with_lineage: dict[date, int]
 
 
 class Duplicates(NamedTuple):
@@ -42,76 +46,26 @@ class Duplicates(NamedTuple):
 
 
 class TrendReader:
-    """Reads the times of a store."""
+    """Reads the figures of a store."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def coverage(self) -> Iterator[CoverageTimes]:
-        """The times of all live datasets.
+    def coverage(self) -> Coverage:
+        """The coverage of all live datasets.
 
         Owners and descriptions of an import have no time of their own: the dataset has had them
         since it was recorded.
         """
-        dataset, annotation = tables.dataset.c, tables.annotation.c
         with self._database.reading() as connection:
-            created = dict(
-                connection.execute(
-                    select(dataset.urn, dataset.created_at).where(dataset.state == "live")
-                ).all()
-            )
-            annotated = {
-                (urn, slot): at
-                for urn, slot, at in connection.execute(
-                    select(annotation.urn, annotation.slot, func.min(annotation.recorded_at))
-                    .where(
-                        annotation.path == "",
-                        annotation.slot.in_(("owner", "description")),
-                        annotation.value.is_not(None),
-                    )
-                    .group_by(annotation.urn, annotation.slot)
-                )
-            }
-            owned = self._with_aspect("ownership")
-            documented = self._with_aspect("documentation")
-            lineage = self._lineage()
-        for urn, at in created.items():
-            yield CoverageTimes(
-                at,
-                annotated.get((urn, "owner")) or at if urn in owned else None,
-                annotated.get((urn, "description")) or at if urn in documented else None,
-                lineage.get(urn),
-            )
-
-    def _with_aspect(self, name: str) -> set[str]:
-        """The datasets that have owners, or a description."""
-        aspect = tables.aspect.c
-        statement = select(aspect.urn, aspect.body).where(aspect.name == name)
-        with self._database.reading() as connection:
-            rows = connection.execute(statement)
-            if name == "ownership":
-                return {urn for urn, body in rows if from_json(body, Ownership).owners}
-            return {urn for urn, body in rows if from_json(body, Documentation).description}
-
-    def _lineage(self) -> dict[str, datetime]:
-        """Since when datasets have lineage."""
-        edge, node = tables.lineage_edge.c, tables.lineage_node.c
-        ends = union_all(
-            select(edge.upstream.label("node"), edge.first_seen),
-            select(edge.downstream, edge.first_seen),
-        ).subquery()
-        statement = (
-            select(node.urn, func.min(ends.c.first_seen))
-            .join_from(ends, tables.lineage_node, node.id == ends.c.node)
-            .group_by(node.urn)
-        )
-        with self._database.reading() as connection:
-            return dict(connection.execute(statement).all())
+            return Coverage(*(dict(connection.execute(each).all()) for each in _COVERAGE))
 
     def repairs(self, urns: Collection[str], since: datetime) -> dict[str, list[Repair]]:
         """When datasets got another schema or new data, oldest first."""
         event = tables.change_event.c
         found: dict[str, list[Repair]] = {}
+        if not urns:
+            return found
         with self._database.reading() as connection:
             statement = (
                 select(event.urn, event.recorded_at, event.type)
@@ -128,20 +82,28 @@ class TrendReader:
 
     def duplicates(self) -> Duplicates:
         """Datasets that have the name and the schema of another one."""
-        dataset = tables.dataset.c
+        other = tables.dataset.alias().c
+        # Few datasets share a name, which has an index.
+        shared_names = select(_DATASET.name).group_by(_DATASET.name).having(func.count() > 1)
         groups = (
-            select(dataset.name, dataset.schema_hash, func.count().label("copies"))
-            .where(dataset.state == "live", dataset.schema_hash.is_not(None))
-            .group_by(dataset.name, dataset.schema_hash)
+            select(func.count().label("copies"))
+            .where(
+                _DATASET.state == "live",
+                _DATASET.schema_hash.is_not(None),
+                _DATASET.name.in_(shared_names),
+            )
+            .group_by(_DATASET.name, _DATASET.schema_hash)
             .subquery()
         )
-        same = (groups.c.name == dataset.name) & (groups.c.schema_hash == dataset.schema_hash)
-        retired = (
-            select(dataset.updated_at)
-            .join_from(tables.dataset, groups, same)
-            .where(dataset.state == "missing")
-        )
         copies = select(func.coalesce(func.sum(groups.c.copies - 1), 0))
+        retired = select(_DATASET.updated_at).where(
+            _DATASET.state == "missing",
+            exists().where(
+                other.name == _DATASET.name,
+                other.schema_hash == _DATASET.schema_hash,
+                other.state == "live",
+            ),
+        )
         with self._database.reading() as connection:
             return Duplicates(
                 int(connection.execute(copies).scalar_one()),
@@ -163,3 +125,76 @@ class TrendReader:
         )
         with self._database.reading() as connection:
             return tuple(connection.execute(statement).scalars())
+
+
+def _days(since: Any, origin: Any) -> Select[Any]:
+    """The number of live datasets by the day of a time; each is counted once."""
+    created = _DATASET.created_at
+    at = case((since > created, since), else_=created)
+    day = type_coerce(type_coerce(at, BigInteger) // _MICROSECONDS_OF_A_DAY, tables.DayColumn)
+    return (
+        select(day, func.count()).select_from(origin).where(_DATASET.state == "live").group_by(day)
+    )
+
+
+def _annotated(slot: Slot) -> Any:
+    """Since when a dataset has had the first annotation of that kind, or NULL."""
+    annotation = tables.annotation.c
+    return (
+        select(func.min(annotation.recorded_at))
+        .where(
+            annotation.urn == _DATASET.urn,
+            annotation.slot == slot,
+            annotation.path == "",
+            annotation.value.is_not(None),
+        )
+        .correlate(tables.dataset)
+        .scalar_subquery()
+    )
+
+
+def _with_aspect(name: str, slot: Slot, is_set: Callable[[Any], Any]) -> Select[Any]:
+    aspect = tables.aspect.c
+    joined = tables.aspect.join(tables.dataset, aspect.urn == _DATASET.urn)
+    # A subquery, so that the first annotation is looked up once for each dataset.
+    return _days(func.coalesce(_annotated(slot), _DATASET.created_at), joined).where(
+        aspect.name == name, is_set(aspect.body)
+    )
+
+
+def _has_description(body: Any) -> Any:
+    """Whether documentation as JSON begins with a description that is not empty."""
+    empty = to_json(Documentation(description=""))[:-1]
+    start = empty[:-1]
+    return and_(
+        func.substr(body, 1, len(start)) == start, func.substr(body, 1, len(empty)) != empty
+    )
+
+
+def _with_lineage() -> Select[Any]:
+    edge, node = tables.lineage_edge.c, tables.lineage_node.c
+    ends = union_all(
+        select(edge.upstream.label("node"), edge.first_seen),
+        select(edge.downstream, edge.first_seen),
+    ).subquery()
+    first = (
+        select(ends.c.node, func.min(ends.c.first_seen).label("seen"))
+        .group_by(ends.c.node)
+        .subquery()
+    )
+    joined = (
+        first.join(tables.lineage_node, node.id == first.c.node)
+        .join(tables.dataset, node.urn == _DATASET.urn)
+    )  # fmt: skip
+    return _days(first.c.seen, joined)
+
+
+_DATASET: Final = tables.dataset.c
+_MICROSECONDS_OF_A_DAY: Final = 86_400_000_000
+# In the order of the fields of `Coverage`. Without owners, ownership is an empty object.
+_COVERAGE: Final = (
+    _days(_DATASET.created_at, tables.dataset),
+    _with_aspect("ownership", "owner", lambda body: body != to_json(Ownership())),
+    _with_aspect("documentation", "description", _has_description),
+    _with_lineage(),
+)
