@@ -193,11 +193,13 @@ class _Merge:
 
     def merge_value(self, path: str, base: Any, theirs: Any, ours: Any) -> Any:
         """Merge a value, which may be missing on any side; of two changes, theirs wins."""
-        if theirs == base:
-            # Equal maps may have another order; keep ours.
+        # Equal maps may have another order: that of raw records is theirs, any other is ours.
+        if theirs == base and not path.startswith(_RAW):
             return ours
         if ours in (base, theirs):
             return theirs
+        if theirs == base:
+            return ours
         if theirs is not MISSING:
             known = None if base is MISSING else base
             match ours:
