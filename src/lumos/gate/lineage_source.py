@@ -52,7 +52,8 @@ class LineageSource:
     ) -> None:
         """An `optional` source may contain no lineage; others then raise an error."""
         self._optional = optional
-        self._has_names = False
+        # Files that were read, whose names may mean datasets that are not known yet.
+        self._files: Path | None = None
         self._open_configured = open_configured
         self.path: Path | None = None if text == LOCAL else Path(text)
         if self.path is not None and not self.path.exists():
@@ -94,7 +95,8 @@ class LineageSource:
                 with open_snapshot(self.path):
                     pass
             report = workspace.lineage.ingest(self.path, dialect=dialect)
-            self._has_names = bool(report.files) and not self._optional
+            if report.files and not self._optional:
+                self._files = self.path
             if not report.files and not self._optional:
                 raise MisuseError(
                     f"{self.path} contains no lineage. Give a snapshot, a store, dbt artefacts, "
@@ -106,8 +108,8 @@ class LineageSource:
 
         The names of tables in them then mean these datasets.
         """
-        if self._has_names:
-            workspace.lineage.ingest(self.path, dialect=dialect)
+        if self._files is not None:
+            workspace.lineage.ingest(self._files, dialect=dialect)
 
     def _store_file(self) -> Path | None:
         if self.path is None:
