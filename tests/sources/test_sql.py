@@ -240,7 +240,7 @@ def test_schemas_that_the_database_refuses_are_problems_and_others_are_read(
     ]
     assert discovery.problems[0].reason == "no such table: closed.sqlite_master"
     schemas.remove("main")
-    with pytest.raises(SourceNotUsable, match="no such table: secret.sqlite_master"):
+    with pytest.raises(SourceNotUsable, match=r"no such table: secret\.sqlite_master"):
         source.check()
 
 
