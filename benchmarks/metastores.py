@@ -4,9 +4,11 @@ BENCH_HIVE_TABLES sets the number of tables, BENCH_HIVE_FILES that of files in e
 """
 
 import os
+import resource
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +47,7 @@ def measure() -> dict[str, Any]:
         source = HiveSource(HiveSourceSettings(uris=(uri,)))
         # The first calls after all tables were made are slower.
         _bare_calls(metastore)
-        seconds = {
+        runs = {
             "bare_calls": _timed(lambda: _bare_calls(metastore)),
             "lumos_read": _timed(lambda: source.read(lambda _: None)),
             "scan_of_both": _timed(lumos.ingest),
@@ -55,18 +57,29 @@ def measure() -> dict[str, Any]:
     return {
         "tables": TABLES,
         "files": TABLES * FILES,
-        **{name: round(value, 2) for name, value in seconds.items()},
-        "read_to_bare_calls": round(seconds["lumos_read"] / seconds["bare_calls"], 2),
-        "scan_and_reconcile_to_scan": round(
-            (seconds["scan_of_both"] + seconds["reconcile"]) / seconds["scan_of_both"], 2
-        ),
+        # The CPU time is that of this process; those of the metastore and of Spark are not in it.
+        **{
+            name: {"seconds": round(wall, 2), "cpu_seconds": round(cpu, 2)}
+            for name, (wall, cpu) in runs.items()
+        },
+        "read_to_bare_calls": _ratio(runs["lumos_read"], runs["bare_calls"]),
+        "reconcile_to_scan": _ratio(runs["reconcile"], runs["scan_of_both"]),
+        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
     }
 
 
-def _timed(work: Any) -> float:
-    started = time.perf_counter()
+def _timed(work: Callable[[], object]) -> tuple[float, float]:
+    """The wall and CPU seconds of a piece of work."""
+    started, used = time.perf_counter(), time.process_time()
     work()
-    return time.perf_counter() - started
+    return time.perf_counter() - started, time.process_time() - used
+
+
+def _ratio(one: tuple[float, float], other: tuple[float, float]) -> dict[str, float]:
+    return {
+        name: round(value / base, 2)
+        for name, value, base in zip(("seconds", "cpu_seconds"), one, other, strict=True)
+    }
 
 
 def _fill(metastore: Any, lake: Path) -> None:

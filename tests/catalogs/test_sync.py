@@ -126,7 +126,8 @@ def test_a_source_that_fails_is_told_and_the_others_go_on(place: Path) -> None:
     assert set(told()) == {"orders"}
 
 
-def test_each_of_several_unusable_sources_has_its_own_problem(workplace: Path) -> None:
+@pytest.mark.usefixtures("workplace")
+def test_each_of_several_unusable_sources_has_its_own_problem() -> None:
     sources = [
         {"type": "file", "name": "gone", "path": "gone"},
         {"type": "sql", "name": "missing", "connection_string": "sqlite:///missing.db"},

@@ -482,7 +482,7 @@ def test_a_source_that_does_not_answer_keeps_no_other_from_being_scanned(
         ("postgres 127.0.0.1", "source_failed"),
         (f"file {workplace / 'nothing'}", "source_failed"),
     ]
-    with pytest.raises(SourceNotUsable, match="Cannot connect to PostgreSQL"):
+    with pytest.raises(MisuseError, match=r"Cannot connect to PostgreSQL.*There is nothing at"):
         Lumos(overrides={"sources": [away, missing]}).ingest()
 
 

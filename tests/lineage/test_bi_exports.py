@@ -299,6 +299,20 @@ def test_consumers_are_found_shown_and_exported(
     assert others["lumos:dashboard:superset/da51"]["properties"]["slug"] == "revenue"
 
 
+def test_charts_and_dashboards_are_published_with_what_they_read(lake) -> None:
+    ingest(lake, write_superset(Path("superset.zip")))
+    lake.lumos.migration.migrate("local", "datahub-file:copy.json")
+    aspects: dict[str, set[str]] = {}
+    for each in json.loads(Path("copy.json").read_text()):
+        aspects.setdefault(each["entityUrn"], set()).add(each["aspectName"])
+        if each["entityUrn"] == "urn:li:dashboard:(superset,da51)":
+            text = json.dumps(each["aspect"])
+            if each["aspectName"] == "dashboardInfo":
+                assert "urn:li:chart:(superset,c4a1)" in text
+    assert "dashboardInfo" in aspects["urn:li:dashboard:(superset,da51)"]
+    assert "chartInfo" in aspects["urn:li:chart:(superset,c4a1)"]
+
+
 def test_a_deleted_chart_and_a_deleted_export_leave_nothing(lake) -> None:
     Path("other.sql").write_text("CREATE TABLE a AS SELECT id FROM orders")
     ingest(lake, write_superset(Path("exports.zip")), "other.sql")

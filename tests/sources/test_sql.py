@@ -223,6 +223,27 @@ def test_a_table_that_is_dropped_during_the_scan_is_a_problem(
     ]
 
 
+def test_schemas_that_the_database_refuses_are_problems_and_others_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = FileDatabase("sqlite", tmp_path / "shop.db")
+    database.run("CREATE TABLE orders (a INT)")
+    schemas = ["closed", "main", "secret"]
+    monkeypatch.setattr(InspectedCatalog, "schemas", lambda _: schemas)
+    source = database.source()
+    assert source.check().endswith("1 table or view")
+    discovery = source.read(lambda _: None)
+    assert [each.name for each in discovery.datasets] == ["main.orders"]
+    assert [(each.path, each.code, each.remark) for each in discovery.problems] == [
+        ("shop/closed", "unreadable", False),
+        ("shop/secret", "unreadable", False),
+    ]
+    assert discovery.problems[0].reason == "no such table: closed.sqlite_master"
+    schemas.remove("main")
+    with pytest.raises(SourceNotUsable, match=r"no such table: secret\.sqlite_master"):
+        source.check()
+
+
 def test_a_file_that_is_missing_is_refused_and_not_created(database: FileDatabase) -> None:
     with pytest.raises(SourceNotUsable, match="cannot be read") as refused:
         database.source().check()

@@ -110,7 +110,9 @@ def judge_change(
         if source is not None:
             revisions = align_revisions(revisions, store)
         progress("reading lineage")
-        model_urns = load_change(workspace, repository, revisions, dialect, cache, at=at)
+        model_urns = load_change(
+            workspace, repository, revisions, dialect, cache, source=source, at=at
+        )
         progress("judging changes")
         before, after = revisions.files
         adapted = {path for path, blob in after.items() if before.get(path) != blob}

@@ -52,6 +52,8 @@ class LineageSource:
     ) -> None:
         """An `optional` source may contain no lineage; others then raise an error."""
         self._optional = optional
+        # Files that were read, whose names may mean datasets that are not known yet.
+        self._files: Path | None = None
         self._open_configured = open_configured
         self.path: Path | None = None if text == LOCAL else Path(text)
         if self.path is not None and not self.path.exists():
@@ -93,11 +95,21 @@ class LineageSource:
                 with open_snapshot(self.path):
                     pass
             report = workspace.lineage.ingest(self.path, dialect=dialect)
+            if report.files and not self._optional:
+                self._files = self.path
             if not report.files and not self._optional:
                 raise MisuseError(
                     f"{self.path} contains no lineage. Give a snapshot, a store, dbt artefacts, "
-                    "OpenLineage events or SQL."
+                    "exports of dashboards, OpenLineage events or SQL."
                 )
+
+    def resolve_names(self, workspace: LineageWorkspace, *, dialect: str | None) -> None:
+        """Read files with lineage again, now that the datasets of the repository are known.
+
+        The names of tables in them then mean these datasets.
+        """
+        if self._files is not None:
+            workspace.lineage.ingest(self._files, dialect=dialect)
 
     def _store_file(self) -> Path | None:
         if self.path is None:

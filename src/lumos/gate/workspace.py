@@ -125,6 +125,7 @@ def load_change(
     dialect: str | None,
     cache: BaseStoreCache | None,
     *,
+    source: LineageSource | None,
     at: datetime,
 ) -> ModelUrns:
     """Load the schemas and the lineage of a change into the store; return the URNs of models."""
@@ -132,6 +133,8 @@ def load_change(
     has_base = cache is not None and cache.is_restored
     if not has_base:
         _put_schemas(store, revisions._replace(after=RevisionDeclarations()), at=at)
+    if source is not None:
+        source.resolve_names(workspace, dialect=dialect)
     # The reporters of a restored base are files of the repository, not from outside.
     outside = [] if cache is not None else [each.name for each in store.lineage.reporters()]
     tree = _folder_of(workspace)

@@ -60,6 +60,10 @@ class Catalog(ABC):
         """The schemas without those of the system."""
 
     @abstractmethod
+    def end_transaction(self) -> None:
+        """End the transaction after an error; some databases refuse all statements until then."""
+
+    @abstractmethod
     def names(self, schema: str) -> list[str]:
         """The names of the tables and views of a schema."""
 
@@ -74,8 +78,12 @@ class InspectedCatalog(Catalog):
     """The catalog as SQLAlchemy's inspector reads it."""
 
     def __init__(self, connection: sa.Connection) -> None:
+        self._connection = connection
         self._inspector: Inspector = sa.inspect(connection)
         self._dialect = connection.dialect
+
+    def end_transaction(self) -> None:
+        self._connection.rollback()
 
     def schemas(self) -> list[str]:
         found = [name for name in self._inspector.get_schema_names() if name is not None]
@@ -109,6 +117,7 @@ class InspectedCatalog(Catalog):
             except (exc.DBAPIError, exc.UnreflectableTableError) as problem:
                 if isinstance(problem, exc.DBAPIError) and problem.connection_invalidated:
                     raise
+                self.end_transaction()
                 yield UnreadableTable(
                     schema=schema, name=name, reason=first_line(problem), code="unreadable"
                 )
@@ -189,6 +198,9 @@ class InformationSchemaCatalog(Catalog):
         self._connection = connection
         self._database = database
         self._inspector: Inspector = sa.inspect(connection)
+
+    def end_transaction(self) -> None:
+        self._connection.rollback()
 
     def _rows(self, query: str, **parameters: object) -> Sequence[Any]:
         given = {"database": self._database, **parameters}

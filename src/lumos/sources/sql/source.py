@@ -2,9 +2,9 @@
 
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -109,14 +109,16 @@ class SqlSource(TableSource):
         return database == self.scope and self._selection.includes(schema, name)
 
     def check(self) -> str:
+        counts: list[int] = []
         with self._catalog() as catalog:
-            count = sum(
-                self._selection.includes(schema, name)
-                for schema in catalog.schemas()
-                if self._selection.includes_schema(schema)
-                for name in catalog.names(schema)
-            )
-        tables = "1 table or view" if count == 1 else f"{count:,} tables and views"
+
+            def count(schema: str) -> None:
+                names = catalog.names(schema)
+                counts.append(sum(self._selection.includes(schema, name) for name in names))
+
+            self._read_each(catalog, self._selected(catalog.schemas()), count)
+        total = sum(counts)
+        tables = "1 table or view" if total == 1 else f"{total:,} tables and views"
         return f"{self.address}, {tables}"
 
     def read(self, report_progress: ReadProgress) -> Discovery:
@@ -125,12 +127,11 @@ class SqlSource(TableSource):
         with self._catalog() as catalog:
             existing = catalog.schemas()
             problems += self._selection.unknown_schemas(existing, database=self.scope)
-            selected = [name for name in existing if self._selection.includes_schema(name)]
-            for number, schema in enumerate(selected):
+            selected = self._selected(existing)
 
-                def is_selected(name: str, schema: str = schema) -> bool:
-                    return self._selection.includes(schema, name)
-
+            def read_schema(schema: str) -> None:
+                report_progress(selected.index(schema) / len(selected))
+                is_selected = partial(self._selection.includes, schema)
                 for table in catalog.tables(schema, is_selected):
                     if isinstance(table, UnreadableTable):
                         path = path_of(self.scope, schema, table.name)
@@ -138,8 +139,33 @@ class SqlSource(TableSource):
                         problems.append(Problem(path=path, reason=reason, code=table.code))
                     else:
                         datasets.append(self._dataset(table))
-                report_progress((number + 1) / len(selected))
+
+            problems += self._read_each(catalog, selected, read_schema)
         return Discovery(datasets=tuple(datasets), problems=tuple(problems))
+
+    def _selected(self, schemas: Iterable[str]) -> list[str]:
+        return [name for name in schemas if self._selection.includes_schema(name)]
+
+    def _read_each(
+        self, catalog: Catalog, schemas: Sequence[str], read: Callable[[str], None]
+    ) -> list[Problem]:
+        """Read schemas one by one; the problems of those that the database refuses to list.
+
+        Raises the first error if it refuses all of them, or if the connection is lost.
+        """
+        problems: list[Problem] = []
+        for schema in schemas:
+            try:
+                read(schema)
+            except exc.DBAPIError as problem:
+                is_last = len(problems) == len(schemas) - 1
+                if problem.connection_invalidated or is_last:
+                    raise
+                catalog.end_transaction()
+                reason = self._without_password(first_line(problem))
+                path = path_of(self.scope, schema)
+                problems.append(Problem(path=path, reason=reason, code="unreadable"))
+        return problems
 
     @contextmanager
     def _catalog(self) -> Iterator[Catalog]:
