@@ -385,6 +385,9 @@ def test_terms_and_lineage_that_were_removed_can_be_added_again(
         }
         drawn.append(len(found))
     assert drawn == [2, 1, 2]
+    catalog.put(entry())
+    processes = [each.status for each in atlas.entities.values() if each.type == "lumos_process"]
+    assert processes == ["DELETED"]
 
 
 REPLICA = {
