@@ -624,6 +624,9 @@ def test_changes_of_a_catalog_are_listed_and_other_catalogs_say_that_they_have_n
     lumos.ingest(str(tmp_path))
     report = lumos.catalog_history("a", catalog="atlas", limit=1)
     assert (report.urn, [each.action for each in report.changes]) == (A, ["ENTITY_CREATE"])
+    # The name in a catalog may differ from the end of the URN.
+    catalog.put(CatalogEntry(urn=B, name="Bills", platform="s3"))
+    assert lumos.catalog_history("Bills", catalog="atlas").urn == B
     with pytest.raises(MisuseError, match="lumos changes DATASET"):
         lumos.catalog_history("a", catalog="local")
     (tmp_path / "file.json").write_text("[]")
