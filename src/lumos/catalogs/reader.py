@@ -84,8 +84,8 @@ class CatalogReader:
             urns = [urn]
         else:
             last = name.rstrip("/").rpartition("/")[2]
-            candidates = [each.urn for each in self._platform.search(last, limit=None)]
-            urns = [urn for urn in candidates if _has_name(urn, name)]
+            candidates = self._platform.search(last, limit=None)
+            urns = [each.urn for each in candidates if _has_name(each, name)]
         entries: dict[str, CatalogEntry] = self._platform.get_many(urns)
         if len(entries) == 1:
             return next(iter(entries.values()))
@@ -113,9 +113,10 @@ class CatalogReader:
                 self._platform.close()
 
 
-def _has_name(urn: str, name: str) -> bool:
+def _has_name(dataset: Dataset, name: str) -> bool:
     """Whether a dataset has this name, or a path that ends with it."""
-    return name == Urn.parse(urn).name or f"/{urn}".endswith(f"/{name}")
+    urn = dataset.urn
+    return name in (dataset.name, Urn.parse(urn).name) or f"/{urn}".endswith(f"/{name}")
 
 
 def _matching_fields(dataset: Dataset, words: list[str]) -> tuple[str, ...]:

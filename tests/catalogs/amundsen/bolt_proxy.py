@@ -36,6 +36,7 @@ class BoltProxy:
                         is_answered.set()
                     else:
                         client.sendall(data)
+            is_answered.set()
             _shut(client)
 
         with closing(client), closing(socket.create_connection(self._target)) as server:

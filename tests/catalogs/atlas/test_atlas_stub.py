@@ -365,6 +365,91 @@ def test_lineage_from_a_table_of_hive_leads_to_that_table(
     assert inputs == {table.guid, column.guid}
 
 
+def test_terms_and_lineage_that_were_removed_can_be_added_again(
+    catalog: Atlas, atlas: stub.Atlas
+) -> None:
+    both = Lineage(upstream=(UpstreamEdge(urn=B), UpstreamEdge(urn="lumos://kafka/t")))
+    full = entry(governance=Governance(terms=("Order", "Sale")), lineage=both)
+    less = entry(
+        governance=Governance(terms=("Sale",)), lineage=Lineage(upstream=both.upstream[:1])
+    )
+    drawn = []
+    for each in (full, less, full):
+        assert catalog.put(each).changed
+        assert catalog.get(A) == each
+        found = {
+            relation.ends
+            for some in atlas.relations.values()
+            for relation in some
+            if (relation.name, relation.status) == ("dataset_process_inputs", "ACTIVE")
+        }
+        drawn.append(len(found))
+    assert drawn == [2, 1, 2]
+    catalog.put(entry())
+    processes = [each.status for each in atlas.entities.values() if each.type == "lumos_process"]
+    assert processes == ["DELETED"]
+
+
+REPLICA = {
+    "name": "replica_of", "relationshipCategory": "ASSOCIATION",
+    "attributeDefs": [{"name": "since", "typeName": "string"}],
+    "endDef1": {"type": "DataSet", "name": "replicas", "cardinality": "SET"},
+    "endDef2": {"type": "DataSet", "name": "originals", "cardinality": "SET"},
+}  # fmt: skip
+
+
+def replica(type: str, name: str) -> dict[str, Any]:
+    return {
+        "relationshipType": "replica_of", "typeName": type, "qualifiedName": name,
+        "attributes": {"since": "2020"},
+    }  # fmt: skip
+
+
+def test_other_relationships_are_kept_and_written_to_another_atlas(
+    catalog: Atlas, atlas: stub.Atlas
+) -> None:
+    atlas._define({"relationshipDefs": [REPLICA]}, is_new=True)
+    hive_table(atlas)
+    raw = {"atlas": {"relationships": {"replicas": [replica("hive_table", "sales.orders@prod"),
+                                                    replica("lumos_dataset", B)]}}}  # fmt: skip
+    related = entry(raw=raw)
+    assert catalog.put(related).changed
+    assert "lumos.raw" not in (atlas.named("/a").attributes.get("properties") or {})
+    assert catalog.get(A) == related
+    assert not catalog.put(related).changed
+    # B is a placeholder until it is written, and has the relationship from its own end.
+    assert catalog.get(B) is None
+    catalog.put(entry(B))
+    other_end = catalog.get(B)
+    assert other_end is not None
+    assert other_end.raw == {"atlas": {"relationships": {"originals": [
+        replica("lumos_dataset", A),
+    ]}}}  # fmt: skip
+    from_table = catalog.get(HIVE)
+    assert from_table is not None
+    assert from_table.raw["atlas"]["relationships"].keys() == {"originals"}
+    less = {"atlas": {"relationships": {"replicas": [replica("lumos_dataset", B)]}}}
+    assert catalog.put(entry(raw=less)).changed
+    assert catalog.get(A) == entry(raw=less)
+    assert catalog.put(entry()).changed
+    assert catalog.get(A) == entry()
+    assert catalog.get(B) == entry(B)
+
+
+@pytest.mark.parametrize("definitions", [[], [REPLICA]], ids=["no type", "no target"])
+def test_relationships_that_an_atlas_cannot_have_are_carried(
+    catalog: Atlas, atlas: stub.Atlas, definitions: list[Any]
+) -> None:
+    atlas._define({"relationshipDefs": definitions}, is_new=True)
+    raw = {"atlas": {"relationships": {"replicas": [replica("hive_table", "sales.orders@prod")]}}}
+    assert catalog.put(entry(raw=raw)).changed
+    assert catalog.get(A) == entry(raw=raw)
+    hive_table(atlas)
+    again = catalog.put(entry(raw=raw))
+    assert again.changed == bool(definitions)
+    assert catalog.get(A) == entry(raw=raw)
+
+
 GOVERNANCE = {
     "name": "governance",
     "attributeDefs": [
@@ -539,6 +624,9 @@ def test_changes_of_a_catalog_are_listed_and_other_catalogs_say_that_they_have_n
     lumos.ingest(str(tmp_path))
     report = lumos.catalog_history("a", catalog="atlas", limit=1)
     assert (report.urn, [each.action for each in report.changes]) == (A, ["ENTITY_CREATE"])
+    # The name in a catalog may differ from the end of the URN.
+    catalog.put(CatalogEntry(urn=B, name="Bills", platform="s3"))
+    assert lumos.catalog_history("Bills", catalog="atlas").urn == B
     with pytest.raises(MisuseError, match="lumos changes DATASET"):
         lumos.catalog_history("a", catalog="local")
     (tmp_path / "file.json").write_text("[]")

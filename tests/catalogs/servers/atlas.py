@@ -6,6 +6,7 @@
 - A lookup by qualified names leaves out those that do not exist.
 - Deleted entities cannot be found by qualified name; another one may take it. Their relations
   are deleted, too, but still listed. Columns are deleted with their dataset.
+- An update of an entity does not bring a deleted relation back; another one has to be created.
 - The list of all types does not contain business metadata.
 - The audit log has pages that begin with the last event of the page before, the oldest first.
 - A search with a limit above 10,000 gives 100, and one with more than a hundred criteria fails.
@@ -58,6 +59,10 @@ class _Refused(Exception):
         super().__init__(text)
 
 
+def _listed(value: Any) -> list[dict[str, Any]]:
+    return value if isinstance(value, list) else [value] if value else []
+
+
 class StubEntity:
     def __init__(self, guid: str, type: str, at: int) -> None:
         self.guid, self.type, self.updated = guid, type, at
@@ -73,6 +78,7 @@ class StubEntity:
 class StubRelation:
     def __init__(self, name: str, ends: tuple[str, str]) -> None:
         self.name, self.ends, self.status, self.guid = name, ends, "ACTIVE", str(uuid.uuid4())
+        self.attributes: dict[str, Any] = {}
 
 
 class Atlas:
@@ -86,6 +92,7 @@ class Atlas:
         self.categories = dict.fromkeys(_TYPES, "ENTITY")
         self.entities: dict[str, StubEntity] = {}
         self.relations: dict[str, list[StubRelation]] = {}
+        self._names, self._ends = dict(_RELATIONS), dict(_ENDS)
         self._active: dict[tuple[str, str], str] = {}
         self._clock = itertools.count(1)
         self.posted: list[str] = []
@@ -130,6 +137,9 @@ class Atlas:
                         if each != "BUSINESS_METADATA"]  # fmt: skip
                 return Answer.of(rows)
             case "GET", ["v2", "types", "typedef", "name", name]:
+                if name in _RELATIONS:
+                    first, second = _RELATIONS[name]
+                    return Answer.of({"endDef1": {"name": first}, "endDef2": {"name": second}})
                 if name not in self.definitions:
                     raise _Refused(404, f"Given typename {name} was invalid")
                 return Answer.of(self.definitions[name])
@@ -169,6 +179,21 @@ class Atlas:
                 self._check_labels(request.json)
                 self._existing(guid).labels = request.json
                 return Answer(204)
+            case "DELETE", ["v2", "relationship", "guid", guid]:
+                self._relation(guid).status = "DELETED"
+                return Answer(204)
+            case "PUT", ["v2", "relationship"]:
+                self._relation(request.json["guid"]).attributes = request.json["attributes"]
+                return Answer.of(request.json)
+            case "POST", ["v2", "relationship"]:
+                body = request.json
+                ends = (body["end1"]["guid"], body["end2"]["guid"])
+                assert not self._between(body["typeName"], ends, "ACTIVE")
+                relation = StubRelation(body["typeName"], ends)
+                relation.attributes = body["attributes"] or {}
+                for one in set(ends):
+                    self.relations.setdefault(one, []).append(relation)
+                return Answer.of(body)
             case "PUT", ["admin", "purge"]:
                 return Answer.of(self._purge(request.json))
         raise AssertionError(f"no route {request!r}")
@@ -192,6 +217,10 @@ class Atlas:
         for category, each in rows:
             self.categories[each["name"]] = category
             self.definitions[each["name"]] = each
+            if category == "RELATIONSHIP" and each["name"] not in _RELATIONS:
+                first, second = (each[end]["name"] for end in ("endDef1", "endDef2"))
+                self._names[each["name"]] = (first, second)
+                self._ends |= {first: (each["name"], 0), second: (each["name"], 1)}
 
     def _is_a(self, type: str, parent: str) -> bool:
         parents = self.definitions.get(type, {}).get("superTypes") or _TYPES.get(type, [])
@@ -286,9 +315,12 @@ class Atlas:
             for end, guid in enumerate(relation.ends):
                 other = self.entities[relation.ends[1 - end]]
                 if guid == entity.guid:
-                    related.setdefault(_RELATIONS[relation.name][end], []).append(
+                    related.setdefault(self._names[relation.name][end], []).append(
                         {"guid": other.guid, "typeName": other.type, "entityStatus": other.status,
                          "displayText": other.attributes["name"],
+                         "relationshipType": relation.name,
+                         "relationshipAttributes": {"attributes": relation.attributes},
+                         "relationshipGuid": relation.guid,
                          "relationshipStatus": relation.status}
                     )  # fmt: skip
         ends = ("dataset", "table", "anchor")
@@ -341,10 +373,9 @@ class Atlas:
             self._check_labels(body.get("labels") or ())
             self._check_business(body.get("businessAttributes") or {})
             for reference in self._references(body):
-                if reference["guid"] not in sent and (
-                    self._existing(reference["guid"]).status != "ACTIVE"
-                ):
-                    raise _Refused(404, f"{reference['guid']} is deleted")
+                guid = self._guid(reference)
+                if guid not in sent and self._existing(guid).status != "ACTIVE":
+                    raise _Refused(404, f"{guid} is deleted")
             found.append((body, known))
         assigned = {}
         for body, known in found:
@@ -374,11 +405,12 @@ class Atlas:
         for body, _ in found:
             guid = assigned[body["guid"]]
             values = {**body["attributes"], **body.get("relationshipAttributes", {})}
-            for key, (relation, end) in _ENDS.items():
+            for key, (relation, end) in self._ends.items():
                 if key in values:
-                    value = values[key]
-                    others = [assigned.get(each["guid"], each["guid"])
-                              for each in (value if isinstance(value, list) else [value])]  # fmt: skip
+                    others = {
+                        assigned.get(other := self._guid(each), other): each
+                        for each in _listed(values[key])
+                    }
                     self._relate(relation, end, guid, others)
         return {"guidAssignments": {key: guid for key, guid in assigned.items() if key[0] == "-"}}
 
@@ -389,10 +421,17 @@ class Atlas:
 
     def _references(self, body: dict[str, Any]) -> list[dict[str, Any]]:
         values = {**body["attributes"], **body.get("relationshipAttributes", {})}
-        some = (values[key] for key in _ENDS if key in values)
-        return [each for value in some for each in (value if isinstance(value, list) else [value])]
+        return [each for key in self._ends if key in values for each in _listed(values[key])]
 
-    def _relate(self, name: str, end: int, guid: str, others: list[str]) -> None:
+    def _guid(self, reference: dict[str, Any]) -> str:
+        if "guid" in reference:
+            return str(reference["guid"])
+        name = reference["typeName"], reference["uniqueAttributes"]["qualifiedName"]
+        if name not in self._active:
+            raise _Refused(404, f"Instance {name[0]} with {name[1]} does not exist")
+        return self._active[name]
+
+    def _relate(self, name: str, end: int, guid: str, others: dict[str, dict[str, Any]]) -> None:
         there = [
             each
             for each in self.relations.get(guid, ())
@@ -402,12 +441,24 @@ class Atlas:
             if each.ends[1 - end] not in others:
                 each.status = "DELETED"
         known = {each.ends[1 - end] for each in there}
-        for other in dict.fromkeys(others):
-            if other not in known:
-                ends = (guid, other) if end == 0 else (other, guid)
+        for other, reference in others.items():
+            ends = (guid, other) if end == 0 else (other, guid)
+            if other not in known and not self._between(name, ends, "DELETED"):
                 relation = StubRelation(name, ends)
+                values = reference.get("relationshipAttributes") or {}
+                relation.attributes = values.get("attributes") or {}
                 for one in set(ends):
                     self.relations.setdefault(one, []).append(relation)
+
+    def _relation(self, guid: str) -> StubRelation:
+        relations = (each for some in self.relations.values() for each in some)
+        return next(each for each in relations if each.guid == guid)
+
+    def _between(self, name: str, ends: tuple[str, str], status: str) -> bool:
+        return any(
+            (each.name, each.ends, each.status) == (name, ends, status)
+            for each in self.relations.get(ends[0], ())
+        )
 
     def _classification(self, guid: str, body: dict[str, Any]) -> dict[str, Any]:
         return {"propagate": True, "removePropagationsOnEntityDelete": False, **body,

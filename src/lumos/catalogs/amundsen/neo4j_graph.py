@@ -7,6 +7,7 @@ for them. All values from outside are parameters.
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
 from neo4j import Driver, GraphDatabase, ManagedTransaction, Session, TrustCustomCAs
@@ -125,17 +126,13 @@ class Neo4jGraph(graph.Graph):
 
     def _create_indexes(self) -> None:
         """Create the same constraints as databuilder; without them, a write scans all nodes."""
-
-        def work(run: ManagedTransaction) -> None:
-            for label in _LABELS:
-                _run(
-                    run,
-                    f"CREATE CONSTRAINT IF NOT EXISTS FOR (n:{label}) REQUIRE n.key IS UNIQUE",
-                )
-
-        if not self._is_indexed:
-            self._write(work)
-            self._is_indexed = True
+        if self._is_indexed:
+            return
+        for label in _LABELS:
+            statement = f"CREATE CONSTRAINT IF NOT EXISTS FOR (n:{label}) REQUIRE n.key IS UNIQUE"
+            # In transactions of their own: while one is created, Neo4j may wait for locks.
+            self._write(partial(_run, statement=statement))
+        self._is_indexed = True
 
     def _read(self, work: Callable[[ManagedTransaction], T]) -> T:
         with self._errors():

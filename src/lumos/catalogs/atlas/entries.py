@@ -5,10 +5,10 @@ packed into the attribute `properties`.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from hashlib import blake2b
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from urllib.parse import quote
 
 import msgspec
@@ -56,6 +56,23 @@ class Classification(_Json):
     validity_periods: list[Any] = []
 
 
+class Relationship(_Json):
+    """A relationship to another entity, by its type and qualified name."""
+
+    relationship_type: str
+    type_name: str
+    qualified_name: str
+    attributes: dict[str, Any] = {}
+
+    @property
+    def target(self) -> tuple[str, str]:
+        return self.type_name, self.qualified_name
+
+
+# By the names of their ends; Atlas has ends with a single relationship, and with several.
+Relationships: TypeAlias = dict[str, list[Relationship] | Relationship | None]
+
+
 class RawPart(_Json):
     """Values of Atlas that Lumos does not model; stored under `raw["atlas"]`."""
 
@@ -63,6 +80,7 @@ class RawPart(_Json):
     custom_attributes: dict[str, str] = {}
     business_attributes: dict[str, dict[str, Any]] = {}
     business_definitions: dict[str, list[Any]] = {}
+    relationships: Relationships = {}
 
 
 class AtlasEntity(msgspec.Struct, kw_only=True):
@@ -74,6 +92,7 @@ class AtlasEntity(msgspec.Struct, kw_only=True):
     labels: tuple[str, ...] = ()
     custom: dict[str, str] = {}
     business: dict[str, Any] = {}
+    relations: Relationships = {}
     columns: "dict[str, AtlasEntity]" = {}
     deleted: bool = False
     type_name: str = types.DATASET
@@ -91,6 +110,8 @@ class AtlasEntity(msgspec.Struct, kw_only=True):
     output_of: tuple[str, ...] = ()
     input_of: tuple[str, ...] = ()
     upstream: tuple[str, ...] = ()
+    # The ends of relationships before a write.
+    former_ends: tuple[str, ...] = ()
 
     @property
     def is_foreign(self) -> bool:
@@ -103,8 +124,8 @@ class AtlasEntity(msgspec.Struct, kw_only=True):
         for each in types.METADATA_ATTRIBUTES:
             if each["name"] in wanted.attributes:
                 attributes[each["name"]] = wanted.attributes[each["name"]]
-        text = wanted.attributes.get("description")
-        attributes["description"] = self.tool_text if text is None else text
+        # Without a text of users, the one of the tool is shown.
+        attributes["description"] = wanted.attributes.get("description") or self.tool_text
         columns = {
             name: column.annotated(wanted.columns[name]) if name in wanted.columns else column
             for name, column in self.columns.items()
@@ -112,7 +133,7 @@ class AtlasEntity(msgspec.Struct, kw_only=True):
         return msgspec.structs.replace(
             self, attributes=attributes, columns=columns, classifications=wanted.classifications,
             terms=wanted.terms, labels=wanted.labels, custom=wanted.custom,
-            business=wanted.business,
+            business=wanted.business, relations=wanted.relations,
         )  # fmt: skip
 
     def written_by_tool(self) -> str:
@@ -169,17 +190,20 @@ def _character(code: int, text: str) -> str:
 class AtlasEntries:
     """Converts entries for a server.
 
-    `categories` are the categories of its types by name, and `business` the attributes of its
-    business metadata.
+    `categories` are the categories of its types by name, `business` the attributes of its business
+    metadata, and `targets` the types and names of entities that relationships may lead to, besides
+    datasets of Lumos.
     """
 
     def __init__(
         self,
         categories: Mapping[str, str],
         business: Mapping[str, list[dict[str, Any]]] = MappingProxyType({}),
+        targets: Container[tuple[str, str]] = (),
     ) -> None:
         self._categories = categories
         self._business = business
+        self._targets = targets
 
     def render(
         self, entry: CatalogEntry, before: AtlasEntity | None = None
@@ -276,7 +300,16 @@ class AtlasEntries:
             ),
             custom=raw.custom_attributes,
             business=business,
+            relations=raw.relationships if self._are_possible(raw.relationships) else {},
             columns=columns,
+        )
+
+    def _are_possible(self, relations: Relationships) -> bool:
+        """Whether this server has the types of these relationships, and what they lead to."""
+        return not relations.keys() & types.MODELLED_ENDS and all(
+            (each.type_name == types.DATASET or each.target in self._targets)
+            and self._categories.get(each.relationship_type) == "RELATIONSHIP"
+            for each in relationships(relations)
         )
 
     def _column(self, position: int, field: Field) -> AtlasEntity:
@@ -359,6 +392,7 @@ class AtlasEntries:
             custom_attributes=entity.custom,
             business_attributes=entity.business,
             business_definitions=definitions,
+            relationships=entity.relations,
         )
         raw = msgspec.to_builtins(part)
         if entity.others:
@@ -401,6 +435,17 @@ def _field(name: str, column: AtlasEntity) -> Field:
     )
 
 
+def relationships(relations: Relationships) -> Iterator[Relationship]:
+    for each in relations.values():
+        yield from each if isinstance(each, list) else filter(None, (each,))
+
+
+def related_targets(entry: CatalogEntry) -> set[tuple[str, str]]:
+    """The types and names of entities of other types that a dataset has relationships to."""
+    found = {each.target for each in relationships(_raw_part(entry).relationships)}
+    return {each for each in found if each[0] != types.DATASET}
+
+
 def business_definitions(entry: CatalogEntry, entity: AtlasEntity) -> dict[str, Any]:
     """The definitions that the business metadata of an entity needs, if the entry has them."""
     known = _raw_part(entry).business_definitions if entity.business else {}
@@ -430,8 +475,8 @@ def _raw_part(entry: CatalogEntry) -> RawPart:
     raw = entry.raw.get("atlas")
     if not isinstance(raw, dict):
         return RawPart()
-    keys = ("classifications", "customAttributes", "businessAttributes", "businessDefinitions")
-    raw = {key: raw[key] for key in keys if key in raw}
+    keys = msgspec.structs.fields(RawPart)
+    raw = {key.encode_name: raw[key.encode_name] for key in keys if key.encode_name in raw}
     try:
         part = msgspec.convert(raw, RawPart)
     except msgspec.ValidationError:

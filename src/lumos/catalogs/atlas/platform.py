@@ -118,6 +118,7 @@ class Atlas(ServerCatalog, ReadsHistory, CleansUp):
         unread = [entry.urn for entry in entries if entry.urn not in self._read]
         known = {**self._read, **self._opened.reader.many(unread)}
         self._read = {}
+        self._opened.reader.find_targets(entries)
         writer = self._opened.writer
         changes = []
         for entry in entries:

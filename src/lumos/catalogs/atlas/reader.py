@@ -10,11 +10,14 @@ from lumos.catalogs.atlas.entries import (
     AtlasEntity,
     AtlasEntries,
     Classification,
+    Relationship,
+    Relationships,
     is_dataset,
     lookup_of,
+    related_targets,
 )
 from lumos.catalogs.atlas.items import AtlasTerms
-from lumos.catalogs.atlas.server import KIND, AtlasServer
+from lumos.catalogs.atlas.server import KIND, AtlasServer, is_active, relationship_attributes
 from lumos.catalogs.chunks import batched
 from lumos.model.catalog import CatalogEntry
 from lumos.model.conversions.sql_types import type_from_sql
@@ -33,10 +36,22 @@ class AtlasReader:
     def __init__(self, server: AtlasServer, terms: AtlasTerms) -> None:
         self._server = server
         self._terms = terms
+        # The GUIDs of entities of other types, by type and qualified name.
+        self.targets: dict[tuple[str, str], str] = {}
 
     @property
     def entries(self) -> AtlasEntries:
-        return AtlasEntries(self._server.types, self._server.business_metadata)
+        return AtlasEntries(self._server.types, self._server.business_metadata, self.targets)
+
+    def find_targets(self, entries: Iterable[CatalogEntry]) -> None:
+        """Look up the entities of other types that these datasets have relationships to."""
+        wanted: dict[str, list[str]] = {}
+        for type, name in {target for entry in entries for target in related_targets(entry)}:
+            if type in self._server.types and (type, name) not in self.targets:
+                wanted.setdefault(type, []).append(name)
+        for type, names in wanted.items():
+            for entity, _ in self._server.named(type, names):
+                self.targets[type, entity["attributes"]["qualifiedName"]] = entity["guid"]
 
     def entry(self, urn: str, entity: AtlasEntity) -> CatalogEntry:
         return self.entries.entry(urn, entity)
@@ -112,8 +127,11 @@ class AtlasReader:
         """Entities of datasets by URN, the current one first and then deleted predecessors."""
         found: dict[str, list[tuple[bool, int, AtlasEntity]]] = {}
         outputs: dict[str, list[AtlasEntity]] = {}
-        for entity, referred in rows:
+        some = list(rows)
+        names = self._names(entity for entity, _ in some)
+        for entity, referred in some:
             converted = self._to_entity(entity, referred)
+            converted.relations = _other_relations(entity, names)
             for guid in _related(entity, "outputFromProcesses", "", own=False):
                 outputs.setdefault(guid, []).append(converted)
             type, name = converted.type_name, converted.qualified_name
@@ -130,6 +148,16 @@ class AtlasReader:
                 converted for *_, converted in sorted(rows, key=lambda row: row[:2], reverse=True)
             ]
             for urn, rows in found.items()
+        }
+
+    def _names(self, entities: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+        """The qualified names of the entities to which Lumos knows no relation, by GUID."""
+        guids = {each["guid"] for entity in entities for _, each, _ in _other_headers(entity)}
+        options = {"ignoreRelationships": True, "minExtInfo": True}
+        return {
+            entity["guid"]: entity["attributes"]["qualifiedName"]
+            for entity, _ in self._server.entities(sorted(guids), **options)
+            if "qualifiedName" in entity["attributes"]
         }
 
     def _to_entity(self, entity: Mapping[str, Any], referred: Mapping[str, Any]) -> AtlasEntity:
@@ -172,7 +200,7 @@ class AtlasReader:
             single={
                 name: {key: each[key] for key in ("guid", "typeName")}
                 for name, each in relations.items()
-                if isinstance(each, dict) and _is_active(each)
+                if isinstance(each, dict) and is_active(each)
             },
             tool_text=tool_text,
             has_user_text=bool(user_text),
@@ -232,6 +260,43 @@ def _other_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _other_headers(entity: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any], bool]]:
+    """The active relationships that Lumos does not model: end, header, and whether it is single.
+
+    Those to other parts of what a tool wrote, such as the database of a table, belong to the tool.
+    """
+    prefix = f"{entity['typeName'].partition('_')[0]}_"
+    for end, value in (entity.get("relationshipAttributes") or {}).items():
+        is_single = isinstance(value, dict)
+        for each in [value] if is_single else value or ():
+            is_own = end in types.MODELLED_ENDS or each["relationshipType"].startswith(prefix)
+            if not is_own and is_active(each):
+                yield end, each, is_single
+
+
+def _other_relations(entity: Mapping[str, Any], names: Mapping[str, str]) -> Relationships:
+    found: Relationships = {}
+    for end, each, is_single in _other_headers(entity):
+        if (name := names.get(each["guid"])) is None:
+            continue
+        relation = Relationship(
+            relationship_type=each["relationshipType"],
+            type_name=each["typeName"],
+            qualified_name=name,
+            attributes=relationship_attributes(each),
+        )
+        if is_single:
+            found[end] = relation
+        else:
+            known = found.setdefault(end, [])
+            assert isinstance(known, list)
+            known.append(relation)
+    return {
+        end: sorted(each, key=lambda one: one.target) if isinstance(each, list) else each
+        for end, each in sorted(found.items())
+    }
+
+
 def _column_type(attributes: Mapping[str, Any]) -> dict[str, Any]:
     native = attributes.get("type") or attributes.get("data_type") or ""
     type = type_from_sql(native, "hive")
@@ -252,10 +317,6 @@ def _related(
         if (each["relationshipStatus"] == "ACTIVE" or is_deleted)
         and (each["typeName"] == type if own else not each["typeName"].startswith("lumos_"))
     }
-
-
-def _is_active(relation: Mapping[str, Any]) -> bool:
-    return "ACTIVE" == relation.get("relationshipStatus") == relation.get("entityStatus")
 
 
 def _classification(value: Mapping[str, Any]) -> Classification:

@@ -38,6 +38,7 @@ class AtlasServer:
         self._client = RestClient(KIND, settings, path="/api/atlas/", login=login, headers=headers)
         self._call = self._client.call
         self._has_defined = False
+        self._first_ends: dict[str, str] = {}
         self.platform = self._client.platform
 
     def close(self) -> None:
@@ -232,6 +233,40 @@ class AtlasServer:
             guids |= (answer or {}).get("guidAssignments") or {}
         return guids
 
+    def relate(self, wanted: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> None:
+        """Give entities these relationships, by their GUID, the end, and the GUID of the target.
+
+        Bulk writes do not bring relationships back that were deleted before, and may even delete
+        one that was created again.
+        """
+        for entity, _ in self.entities(list(wanted), minExtInfo=True):
+            own = {key: entity[key] for key in ("guid", "typeName")}
+            for end, targets in wanted[own["guid"]].items():
+                value = (entity.get("relationshipAttributes") or {}).get(end) or ()
+                headers = [value] if isinstance(value, dict) else value
+                active = {each["guid"]: each for each in headers if is_active(each)}
+                for target in active.keys() - targets.keys():
+                    guid = active[target]["relationshipGuid"]
+                    self._call("DELETE", f"v2/relationship/guid/{guid}")
+                for target, body in targets.items():
+                    other = {"guid": target, "typeName": body["end"]}
+                    ends = (own, other) if self._is_first(body["typeName"], end) else (other, own)
+                    row = {"typeName": body["typeName"], "attributes": body["attributes"],
+                           "end1": ends[0], "end2": ends[1]}  # fmt: skip
+                    if target not in active:
+                        self._call("POST", "v2/relationship", row)
+                    elif body["attributes"] != relationship_attributes(active[target]):
+                        guid = active[target]["relationshipGuid"]
+                        self._call("PUT", "v2/relationship", {**row, "guid": guid})
+
+    def _is_first(self, type: str, end: str) -> bool:
+        """Whether an entity with this end is the first one of a relationship."""
+        if type not in self._first_ends:
+            definition = self._call("GET", f"v2/types/typedef/name/{type}") or {}
+            # The end of an entity is named in the definition of its own side.
+            self._first_ends[type] = (definition.get("endDef1") or {}).get("name", "")
+        return self._first_ends[type] == end
+
     def set_classifications(self, headers: Mapping[str, Any]) -> None:
         """Replace the classifications of entities, by GUID."""
         body = {"guidHeaderMap": headers}
@@ -255,6 +290,17 @@ class AtlasServer:
         """Remove soft-deleted entities permanently."""
         for chunk in batched(guids, _MAX_DELETED):
             self._call("PUT", "admin/purge", chunk)
+
+
+def is_active(relation: Mapping[str, Any]) -> bool:
+    """Whether neither a relationship nor the entity that it leads to is deleted."""
+    return "ACTIVE" == relation.get("relationshipStatus") == relation.get("entityStatus")
+
+
+def relationship_attributes(relation: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes of a relationship that have values."""
+    values = (relation.get("relationshipAttributes") or {}).get("attributes") or {}
+    return {key: value for key, value in values.items() if value is not None}
 
 
 def _quoted_size(name: str) -> int:

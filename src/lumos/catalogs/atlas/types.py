@@ -12,6 +12,8 @@ COLUMN_PROCESS: Final = "lumos_column_process"
 ITEM: Final = "lumos_item"
 TERM: Final = "AtlasGlossaryTerm"
 GLOSSARY: Final = "AtlasGlossary"
+TERM_RELATION: Final = "AtlasGlossarySemanticAssignment"
+INPUT_RELATION: Final = "dataset_process_inputs"
 
 # Types of datasets that hooks and crawlers of other tools write, and their relations to columns, if
 # any. The type of a column is in the attribute `type` or `data_type`.
@@ -22,6 +24,10 @@ FOREIGN: Final = {
     "hive_table": ("columns", "partitionKeys"), "iceberg_table": ("columns", "partitionKeys"),
     "kafka_topic": (), "rdbms_table": ("columns",),
 }  # fmt: skip
+# The ends of the relationships of datasets that Lumos models.
+MODELLED_ENDS: Final = frozenset(
+    {"columns", "inputToProcesses", "meanings", "outputFromProcesses", "partitionKeys"}
+)
 # The types for which business metadata applies to a dataset of Lumos.
 PARENTS: Final = frozenset({DATASET, "DataSet", "Asset", "Referenceable"})
 

@@ -1,6 +1,7 @@
 """Writes datasets to Atlas: entities with columns in bulk, and lineage as processes."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from lumos.catalogs.atlas import types
@@ -9,6 +10,7 @@ from lumos.catalogs.atlas.entries import (
     business_definitions,
     column_name,
     lookup_of,
+    relationships,
 )
 from lumos.catalogs.atlas.items import AtlasTerms
 from lumos.catalogs.atlas.reader import AtlasReader, as_json, foreign_location
@@ -44,9 +46,12 @@ class DatasetChange(NamedTuple):
 
     @property
     def has_new_lineage(self) -> bool:
+        """Whether processes or relationships have to be written."""
         old, new = self.old, self.after
         if old is None:
-            return bool(new.attributes["upstream"])
+            return bool(new.attributes["upstream"] or new.relations)
+        if old.relations != new.relations:
+            return True
         if not (old.attributes["upstream"] or new.attributes["upstream"]):
             return False
         return _lineage(old) != _lineage(new) or old.columns.keys() != new.columns.keys()
@@ -69,11 +74,17 @@ class AtlasWriter:
                 old = before.columns.get(name)
                 if old is not None:
                     column.business = old.business
+                    column.output_of = () if before.deleted else old.output_of
                     column.classifications |= {
                         each: old.classifications[each]
                         for each in column.classifications
                         if each in old.classifications
                     }
+            after.output_of = () if before.deleted else before.output_of
+            # Placeholders have the relationships that other datasets need.
+            drawn = before.relations if before.attributes.get("placeholder") else {}
+            after.relations = {**drawn, **after.relations}
+            after.former_ends = tuple(before.relations)
             # Processes of other tools already represent these edges.
             own_edges = set(before.attributes["upstream"] or ())
             foreign_edges = set(before.upstream) - own_edges
@@ -117,6 +128,14 @@ class AtlasWriter:
             self.write_lineage({urn: lineages[urn] for urn in urns}, existing)
 
         problems = dict(in_halves(list(lineages), write_lineage))
+        # Last, because the edges in it stand for processes that are written by now.
+        complete = {each.entry.urn: each for each in written if not problems.get(each.entry.urn)}
+
+        def set_business(urns: Sequence[str]) -> None:
+            for urn in urns:
+                self._set_business(complete[urn])
+
+        problems |= dict(in_halves(list(complete), set_business))
         self._server.delete([each.after.guid for each in written if each.after.deleted])
         for change in written:
             if (failure := problems.get(change.entry.urn)) is not None:
@@ -145,7 +164,9 @@ class AtlasWriter:
     def remove_placeholders(self) -> None:
         """Delete placeholders that no lineage refers to any more."""
         unused = [
-            entity.guid for _, entity in self._reader.all(placeholders=True) if not entity.input_of
+            entity.guid
+            for _, entity in self._reader.all(placeholders=True)
+            if not entity.input_of and not entity.relations
         ]
         self._server.delete(unused)
         self._server.purge(unused)
@@ -161,6 +182,7 @@ class AtlasWriter:
         """Create or update datasets and their columns, and set their GUIDs."""
         entities: list[dict[str, Any]] = []
         posted: list[AtlasEntity] = []
+        terms: dict[str, Any] = {}
         for change in changes:
             old, new, urn = change.old, change.after, change.entry.urn
             pairs = [(urn, old, new)]
@@ -181,7 +203,15 @@ class AtlasWriter:
                 if before is None or _has_changes(body):
                     entities.append(body)
                     posted.append(entity)
+                if before is not None and not set(entity.terms) <= set(before.terms):
+                    terms[entity.guid] = {
+                        "meanings": {
+                            self._terms.guid(term): _relation(types.TERM_RELATION, types.TERM)
+                            for term in entity.terms
+                        }
+                    }
         guids = self._server.post(entities)
+        self._server.relate(terms)
         self._set_rest(changes)
         for entity in posted:
             entity.guid = guids.get(entity.guid, entity.guid)
@@ -210,10 +240,15 @@ class AtlasWriter:
                     }  # fmt: skip
             if old.labels != new.labels:
                 self._server.set_labels(old.guid, new.labels)
-            if (business := _business(new)) != _business(old):
-                self._server.set_business_metadata(old.guid, business)
         self._server.set_classifications(headers)
         self._server.delete(removed)
+
+    def _set_business(self, change: DatasetChange) -> None:
+        """Set business metadata, which bulk writes only create."""
+        if change.old is None:
+            return
+        if (business := _business(change.after)) != _business(change.old):
+            self._server.set_business_metadata(change.old.guid, business)
 
     def _body(self, name: str, old: AtlasEntity | None, new: AtlasEntity) -> dict[str, Any]:
         """The entity to post; for an existing one only the differences, so that edits are kept."""
@@ -261,7 +296,10 @@ class AtlasWriter:
         if not lineages:
             return
         edges = {urn: existing[urn].attributes["upstream"] or [] for urn in lineages}
-        unknown = {each for some in edges.values() for each in some} - existing.keys()
+        related = (each for urn in lineages for each in relationships(existing[urn].relations))
+        names = {each.qualified_name for each in related if each.type_name == types.DATASET}
+        unknown = {each for some in edges.values() for each in some} | names
+        unknown -= existing.keys()
         known = {**existing, **self._reader.many(sorted(unknown))}
         entities: list[dict[str, Any]] = []
         guids = {urn: entity.guid for urn, entity in known.items() if not entity.deleted}
@@ -269,6 +307,17 @@ class AtlasWriter:
             guids[urn] = f"-{len(entities) + 1}"
             entities.append(_placeholder(urn, guids[urn]))
         unused: list[str] = []
+        redrawn: list[tuple[str, Sequence[tuple[str, str]]]] = []
+
+        def draw(
+            type: str, name: str, output: AtlasEntity, inputs: Sequence[tuple[str, str]]
+        ) -> None:
+            if inputs:
+                entities.append(_process(type, name, output, inputs))
+                redrawn.extend((process, inputs) for process in output.output_of)
+            else:
+                unused.extend(output.output_of)
+
         for urn, lineage in lineages.items():
             entity = existing[urn]
             if not entity.is_foreign:
@@ -278,21 +327,43 @@ class AtlasWriter:
                 for each in edges[urn]
                 if each in guids
             ]
-            if edges[urn]:
-                entities.append(_process(types.PROCESS, urn, entity, inputs))
-            else:
-                unused += entity.output_of
+            draw(types.PROCESS, urn, entity, inputs)
             sources = _column_sources(lineage, known)
             for name, column in entity.columns.items():
-                if from_columns := sources.get(name):
-                    process = column_name(urn, name)
-                    entities.append(_process(types.COLUMN_PROCESS, process, column, from_columns))
-                else:
-                    unused += column.output_of
+                draw(types.COLUMN_PROCESS, column_name(urn, name), column, sources.get(name, []))
         for number, body in enumerate(entities, 1):
             body.setdefault("guid", f"-{number}")
-        self._server.post(entities)
+        created = self._server.post(entities)
+        targets = {(types.DATASET, urn): created.get(guid, guid) for urn, guid in guids.items()}
+        relations = {
+            process: {
+                "inputs": {
+                    created.get(guid, guid): _relation(types.INPUT_RELATION, type)
+                    for guid, type in inputs
+                }
+            }
+            for process, inputs in redrawn
+        }
+        for entity in (existing[urn] for urn in lineages):
+            if entity.relations or entity.former_ends:
+                relations[entity.guid] = self._ends(entity, targets | self._reader.targets)
+        self._server.relate(relations)
         self._server.delete(unused)
+
+    def _ends(
+        self, entity: AtlasEntity, targets: Mapping[tuple[str, str], str]
+    ) -> dict[str, dict[str, Any]]:
+        """The relationships of an entity by end and target; those of other ends are deleted."""
+        return {
+            end: {
+                targets[each.target]: _relation(
+                    each.relationship_type, each.type_name, each.attributes
+                )
+                for each in relationships({end: entity.relations.get(end)})
+                if each.target in targets
+            }
+            for end in (*entity.relations, *entity.former_ends)
+        }
 
 
 def _column_sources(
@@ -316,6 +387,13 @@ def _edges(urn: str, entity: AtlasEntity) -> dict[str, Any]:
     names = ("name", "upstream")
     attributes = {"qualifiedName": urn, **{name: entity.attributes[name] for name in names}}
     return {"typeName": types.DATASET, "guid": entity.guid, "attributes": attributes}
+
+
+def _relation(
+    type: str, target: str, attributes: Mapping[str, Any] = MappingProxyType({})
+) -> dict[str, Any]:
+    """A relationship of a type to an entity of the type `target`."""
+    return {"typeName": type, "end": target, "attributes": dict(attributes)}
 
 
 def _process(
@@ -371,6 +449,7 @@ def _is_same(before: AtlasEntity, after: AtlasEntity) -> bool:
         return is_same
     return (
         (before.terms, before.custom) == (after.terms, after.custom)
+        and before.relations == after.relations
         and before.classifications == after.classifications
         and before.labels == after.labels
         and before.business == after.business
