@@ -118,8 +118,7 @@ def test_a_queue_that_cannot_exist_does_not_stop_the_other_sources(
     )
     ((events, watched),) = create_event_sources([impossible, other])
     assert (events.name, watched) == ("queue", [other])
-    assert "neither the ARN" in caplog.text
-    assert "s3 is polled every 300 s." in caplog.text
+    assert "s3 is polled every 300 s: 'arn:aws:sqs:...' is neither the ARN" in caplog.text
 
 
 def test_events_that_cannot_be_received_at_first_are_tried_again(
@@ -159,7 +158,8 @@ def test_events_that_cannot_be_received_at_first_are_tried_again(
     )
     watcher.run(stop, once=False, interval=None)
     assert queue.opened == 3
-    assert "No credentials were found. The source is polled until its events" in caplog.text
+    expected = "postgres db: polled until events can be received: No credentials were found."
+    assert expected in caplog.text
     assert "queue is watched by events now." in caplog.text
 
 

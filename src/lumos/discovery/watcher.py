@@ -161,7 +161,8 @@ class SourceWatcher:
         try:
             consumer.start()
         except (LumosError, OSError) as problem:
-            _log.warning("%s The source is polled until its events can be received.", problem)
+            names = ", ".join(source_name(each.source) for each in consumer.watched)
+            _log.warning("%s: polled until events can be received: %s", names, problem)
             return False
         self._events.consumers.append(consumer)
         return True

@@ -88,8 +88,8 @@ def _created(
     except (LumosError, OSError) as problem:
         for each in watched:
             _log.warning(
-                "%s %s is polled every %d s.",
-                problem, each.source.name or each.source.type, each.polling_interval,
+                "%s is polled every %d s: %s",
+                each.source.name or each.source.type, each.polling_interval, problem,
             )  # fmt: skip
     else:
         yield events, watched
