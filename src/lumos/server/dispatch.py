@@ -218,11 +218,11 @@ class _ConditionalWrite:
         urn = str(current.dataset["urn"])
         self.condition = WriteCondition(
             urn,
-            check=lambda view: self._check(self._shown(urn, view)),
-            on_written=lambda view: self._keep_etag(self._shown(urn, view)),
+            check=lambda view: self._check(self._report_in(urn, view)),
+            on_written=lambda view: self._keep_etag(self._report_in(urn, view)),
         )
 
-    def _shown(self, urn: str, view: Database) -> ShowReport:
+    def _report_in(self, urn: str, view: Database) -> ShowReport:
         store = Store(view)
         datasets = Datasets(
             lambda: store, existing_store=lambda: store, hidden_aspects=self._hidden_aspects
