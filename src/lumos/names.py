@@ -55,7 +55,7 @@ def find_dataset(store: Store, text: str) -> KnownDataset:
     Raises UnknownDataset, with the nearest names, or AmbiguousName.
     """
     try:
-        return store.known_dataset(store.find(_require_name(text)))
+        return store.find_record(_require_name(text))
     except UnknownDataset:
         urns = (text,) if text.startswith(SCHEME) else store.lineage.find_by_name(text)
         if len(urns) == 1 and has_lineage(store, urns[0]):

@@ -275,6 +275,38 @@ def test_what_people_wrote_in_the_catalog_stays_and_conflicts_are_told(
     assert catalog.entries[ORDERS].documentation == Documentation(description="by hand")
 
 
+def test_conflicts_stay_on_record_until_the_values_agree(
+    seen: RecordedLake, catalog: PretendedCatalog
+) -> None:
+    def conflicts() -> list[tuple[str, str, str, str]]:
+        (status,) = seen.lumos.catalog_status().catalogs
+        assert status.conflict_count == len(status.conflicts)
+        return [
+            (entry.key, each.path, each.theirs, each.ours)
+            for entry in status.conflicts
+            for each in entry.values
+        ]
+
+    def describe_in_catalog(text: str) -> None:
+        catalog.entries[ORDERS] = msgspec.structs.replace(
+            catalog.entries[ORDERS], documentation=Documentation(description=text)
+        )
+
+    seen.see("orders", SCHEMA)
+    seen.lumos.annotations.docs.set("orders", "first")
+    assert conflicts() == []
+    describe_in_catalog("by hand")
+    seen.lumos.annotations.docs.set("orders", "second")
+    path = "documentation.description"
+    assert conflicts() == [(ORDERS, path, "by hand", "second")]
+    # Publishing again is no new conflict, but the values still differ.
+    describe_in_catalog("by hand again")
+    seen.lumos.annotations.tags.set("orders", "pii")
+    assert conflicts() == [(ORDERS, path, "by hand again", "second")]
+    seen.lumos.annotations.docs.set("orders", "by hand again")
+    assert conflicts() == []
+
+
 def test_lineage_is_told_and_goes_again(seen: RecordedLake, catalog: PretendedCatalog) -> None:
     seen.see_all(["orders", "sales"], SCHEMA)
     seen.lumos.lineage.add(ORDERS, SALES, columns={"id": "id"})

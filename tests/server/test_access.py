@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from lumos import Lumos
 from lumos.access.roles import ROLES, includes
 from lumos.errors import MisuseError
+from lumos.server import app
 from lumos.server.app import EXTRA_ROUTES, ApiServer
 from lumos.server.identity import RateLimiter
 from lumos.server.openapi import document
@@ -161,6 +163,14 @@ def test_no_cookie_is_set_or_believed(client: Any, lumos: Lumos) -> None:
             assert remote.get("/api/v1/datasets", headers=cookie).status_code == 401
 
 
+@pytest.fixture
+def frozen_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rate limits that never fill again, however long requests take."""
+    frozen = partial(RateLimiter, clock=lambda: 0.0)
+    monkeypatch.setattr(app, "RateLimiter", frozen)
+
+
+@pytest.mark.usefixtures("frozen_limits")
 def test_a_limit_counts_every_kind_of_route(lumos: Lumos) -> None:
     headers = {"Authorization": f"Bearer {lumos.tokens.create('a', role='admin').secret}"}
     with client_of(lumos, requests_per_minute=30) as client:
@@ -178,6 +188,7 @@ def test_a_limit_counts_every_kind_of_route(lumos: Lumos) -> None:
         assert [client.get("/health").status_code for _ in range(9)] == [200] * 9
 
 
+@pytest.mark.usefixtures("frozen_limits")
 def test_requests_are_limited_by_sender(lumos: Lumos) -> None:
     secrets = [lumos.tokens.create(name).secret for name in ("a", "b")]
     with client_of(lumos, requests_per_minute=30) as client:

@@ -76,3 +76,23 @@ def test_a_write_between_the_first_check_and_the_transaction_is_noticed(
         write["headers"] = {"If-Match": client.get(SHOW).headers["etag"]}
         assert client.put("/api/v1/annotations/tags", **write).status_code == 200
         assert sorted(tags(client)) == ["mine", "other"]
+
+
+def test_a_conditional_write_answers_with_the_etag_of_the_next_one(
+    seen: RecordedLake, stored: dict[str, object]
+) -> None:
+    seen.see("orders", "id INT64")
+    with client_of(Lumos(overrides=stored)) as client:
+        etag = client.get(SHOW).headers["etag"]
+        for name in ("first", "second", "second"):
+            body = {"dataset": "orders", "names": [name]}
+            answer = client.put("/api/v1/annotations/tags", json=body, headers={"If-Match": etag})
+            assert answer.status_code == 200
+            etag = answer.headers["etag"]
+            assert etag == client.get(SHOW).headers["etag"]
+        assert sorted(tags(client)) == ["first", "second"]
+        Lumos(overrides=stored).annotations.tags.set("orders", "other")
+        body = {"dataset": "orders", "names": ["third"]}
+        refused = client.put("/api/v1/annotations/tags", json=body, headers={"If-Match": etag})
+        assert refused.status_code == 412
+        assert "etag" not in client.put("/api/v1/annotations/tags", json=body).headers

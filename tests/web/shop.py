@@ -29,6 +29,7 @@ from lumos.model.json_codec import to_json
 from lumos.model.schema import parse_schema
 from lumos.model.urn import Urn
 from lumos.store import Store
+from lumos.store.catalog_outbox import CatalogValues
 from lumos.store.datasets import FinishedScan
 
 LAKE = "lumos://s3/shop-lake"
@@ -183,6 +184,22 @@ def _operations(lumos: Lumos, store: Store, at: datetime, *, hostile: bool) -> N
     with store.transaction() as transaction:
         for kind, entries in published.items():
             transaction.catalog_outbox.mark_published("datahub", kind, entries)
+        conflicts = {
+            f"{LAKE}/raw/orders": (
+                CatalogValues(
+                    path="documentation.description",
+                    theirs="Orders of the web shop. Ask #checkout before you use it.",
+                    ours="Orders as the checkout writes them, one row per order.",
+                ),
+                CatalogValues(path="documentation.domain", theirs="Checkout", ours="sales"),
+            ),
+            f"{LAKE}/marts/revenue": (
+                CatalogValues(path="properties.sla", theirs="07:00 UTC", ours="06:00 UTC"),
+            ),
+        }
+        for name in ("datahub", "openmetadata"):
+            found = conflicts if name == "datahub" else {}
+            transaction.catalog_outbox.save_conflicts(name, "datasets", found, at=at)
 
 
 def _schema(path: str) -> str:

@@ -7,37 +7,10 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { chromium } from "playwright-core";
+import { NEED_A_SERVER, PAGES } from "./pages.mjs";
 
 const [url, folder, widths = "1440,1024,390", themes = "light,dark", pages = ""] = process.argv.slice(2);
 const isSite = process.env.SITE === "1";
-const lake = "lumos://s3/shop-lake";
-const q = (values) => new URLSearchParams(values).toString();
-const list = (value) => JSON.stringify(value);
-const PAGES = {
-  home: ["/", "Breaking changes this week"],
-  search: [`/search?${q({ q: "customer" })}`, "Results for"],
-  all: ["/search", "All datasets"],
-  schema: [`/dataset?${q({ urn: `${lake}/raw/user_clicks` })}`, "columns"],
-  history: [`/dataset?${q({ urn: `${lake}/raw/orders`, tab: "history" })}`, "Compare versions"],
-  profile: [`/dataset?${q({ urn: `${lake}/raw/orders`, tab: "profile" })}`, "Most frequent"],
-  usage: [`/dataset?${q({ urn: `${lake}/marts/revenue`, tab: "usage" })}`, "Reads per day"],
-  datasetcost: [`/dataset?${q({ urn: `${lake}/ml/recommendations`, tab: "cost" })}`, "Where it comes from"],
-  files: [`/dataset?${q({ urn: `${lake}/raw/user_clicks`, tab: "files" })}`, "3 days missing"],
-  annotations: [`/dataset?${q({ urn: `${lake}/raw/customers`, tab: "annotations" })}`, "Who said what"],
-  lineage: [`/lineage?${q({ urn: `${lake}/raw/orders`, column: "discount" })}`, "Following"],
-  whatif: [`/what-if?${q({ urn: `${lake}/raw/orders`, drop: list(["amount"]) })}`, "Verdict"],
-  switchoff: [`/what-if?${q({ off: list([`${lake}/marts/legacy_funnel`]) })}`, "Saves"],
-  cost: ["/cost", "Where the money goes"],
-  operations: ["/operations", isSite ? "Releases" : "Jobs"],
-  job: ["/operations?job=4", "access denied"],
-  schedules: ["/operations?tab=schedules", "nightly"],
-  releases: ["/operations?tab=releases", "2026.11"],
-  catalogs: ["/operations?tab=catalogs", "1 catalog in sync"],
-  gate: ["/operations?tab=gate", "1 change approved"],
-  audit: ["/operations?tab=audit", "Audit log"],
-};
-const NEED_A_SERVER = ["whatif", "switchoff", "job", "schedules", "audit"];
-
 if (folder !== "-") mkdirSync(folder, { recursive: true });
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const browser = await chromium.launchPersistentContext(mkdtempSync(join(tmpdir(), "lumos-page-")), {
@@ -53,7 +26,9 @@ const addressOf = (path) => isSite ? `${url}/index.html#${path}` : url + path;
 for (const width of widths.split(",").map(Number)) {
   for (const theme of themes.split(",")) {
     for (const name of wanted) {
-      const [path, text] = PAGES[name];
+      const [path, onServer] = PAGES[name];
+      // A site has no jobs, the first tab of operations.
+      const text = isSite && name === "operations" ? "Releases" : onServer;
       const page = await browser.newPage();
       const where = `${name} at ${width} ${theme}`;
       page.on("console", (message) => { if (message.type() === "error") problems.push(`${where}: console: ${message.text()}`); });

@@ -8,7 +8,8 @@ import { makeRouter } from "./routes";
 import "./style.css";
 import { applyTheme, currentTheme } from "./ui/theme";
 
-export function start(history?: RouterHistory): void {
+/** Show the page; the result ends it. */
+export function start(history?: RouterHistory): () => void {
   applyTheme(currentTheme());
   const queries = new QueryClient({
     defaultOptions: {
@@ -21,12 +22,14 @@ export function start(history?: RouterHistory): void {
     },
   });
   const root = document.getElementById("root");
-  if (root === null) return;
-  createRoot(root).render(
+  if (root === null) return () => undefined;
+  const page = createRoot(root);
+  page.render(
     <StrictMode>
       <QueryClientProvider client={queries}>
         <RouterProvider router={makeRouter(history)} />
       </QueryClientProvider>
     </StrictMode>,
   );
+  return () => { page.unmount(); };
 }

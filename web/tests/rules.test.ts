@@ -9,6 +9,7 @@ import { svgOf } from "../src/lineage/export";
 import { layeredLayout, layersOf } from "../src/lineage/layers";
 import { columnKey, columnPath } from "../src/lineage/paths";
 import { calendar, levels } from "../src/dataset/calendar";
+import { EtagChain } from "../src/dataset/etags";
 import { distribution, quantileBins } from "../src/dataset/distribution";
 import { evaluate } from "../src/home/formula";
 import { hopKey, visibleGraph } from "../src/lineage/hops";
@@ -17,6 +18,23 @@ import { queryWords, search, type Row, type Vocabulary } from "../src/site/searc
 import { fileOf } from "../src/site/shards";
 import { costClass, countFacet, filterHits, freshness, splitAtWords, type Hit } from "../src/search/rules";
 import { formatAge, formatBytes, formatMoney, formatShare, listed, monthBack, shortName, visible, withNames } from "../src/ui/format";
+
+describe("own edits", () => {
+  it("lead from the dataset that is shown to the newest one", () => {
+    const chain = new EtagChain();
+    chain.add("a", "b");
+    chain.add("b", "c");
+    expect([chain.newest("a"), chain.newest("b"), chain.newest("c"), chain.newest("x")]).toEqual(["c", "c", "c", "x"]);
+  });
+
+  it("may lead back to an earlier state", () => {
+    const chain = new EtagChain();
+    chain.add("a", "b");
+    chain.add("b", "a");
+    chain.add("a", "a");
+    expect([chain.newest("a"), chain.newest("b")]).toEqual(["a", "a"]);
+  });
+});
 
 describe("types", () => {
   it("become a tree of their fields", () => {
@@ -265,6 +283,7 @@ describe("texts", () => {
   it("write invisible characters out and shorten URNs", () => {
     expect(visible("a\u202egnp.exe")).toBe("a⟨U+202E⟩gnp.exe");
     expect(visible("<script>café🦊")).toBe("<script>café🦊");
+    expect(withNames("needs discount in PROJECTION")).toBe("needs discount in SELECT");
     expect(withNames("Dropping a of lumos://s3/lake/raw/orders: 4 break, see lumos://s3/x/y.")).toBe("Dropping a of orders: 4 break, see y.");
   });
   it("find the worst verdict", () => {

@@ -115,10 +115,19 @@ def field_annotations(schema: Schema) -> dict[AnnotationKey, str]:
     """The current values of the fields of a schema, by key."""
     values: dict[AnnotationKey, str] = {}
     for field in schema.fields:
-        _add_field(values, field, quoted_name(field.name))
+        # Most fields have none, and a store has millions of fields.
+        if _is_annotated(field):
+            _add_field(values, field, quoted_name(field.name))
         for nested in field.nested:
-            _add_field(values, nested, nested.path)
+            if _is_annotated(nested):
+                _add_field(values, nested, nested.path)
     return values
+
+
+def _is_annotated(field: Field | NestedField) -> bool:
+    return bool(
+        field.description or field.tags or field.terms or field.compliance or field.properties
+    )
 
 
 def _add_field(values: dict[AnnotationKey, str], field: Field | NestedField, path: str) -> None:

@@ -8,7 +8,7 @@ idempotent, so a process can be killed at any point.
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
@@ -17,6 +17,7 @@ from lumos.catalogs import (
     Conflict,
     DeletesEntries,
     FailedEntry,
+    MergedEntry,
     Platform,
     ReadsEntries,
     ReplacesEntries,
@@ -45,7 +46,7 @@ from lumos.snapshots.format.document import (
 from lumos.snapshots.import_merge import merge_imported, written_by_lumos
 from lumos.snapshots.store_entries import entry_of
 from lumos.store import Store
-from lumos.store.catalog_outbox import OutboxEntry
+from lumos.store.catalog_outbox import CatalogValues, OutboxEntry
 from lumos.store.database import LockHeld
 
 # Entries that others refer to come first.
@@ -66,6 +67,7 @@ class _PublishedEntry(NamedTuple):
     change: OutboxEntry
     written: Any | None
     is_new: bool
+    conflicts: tuple[CatalogValues, ...] = ()
 
 
 class CatalogPublisher:
@@ -105,7 +107,9 @@ class CatalogPublisher:
 
     def deliver(self, progress: "Progress | None" = None) -> PublishReport:
         """Publish all pending changes, or as many as the catalog accepts; one process at a time."""
-        publishing = _Publishing(self._store, self._platform, progress, omitted=self._omitted)
+        publishing = _Publishing(
+            self._store, self._platform, progress, omitted=self._omitted, now=self._clock()
+        )
         if self.is_first:
             self._store.transact(
                 lambda transaction: transaction.catalog_outbox.subscribe(
@@ -132,6 +136,7 @@ class _Publishing:
         progress: "Progress | None",
         *,
         omitted: tuple[str, ...],
+        now: datetime,
     ) -> None:
         self._store = store
         self._platform: Any = platform
@@ -144,6 +149,8 @@ class _Publishing:
         self._problem: str | None = None
         self._status: int | None = None
         self._is_down = False
+        self._now = now
+        self._earlier_conflicts: dict[str, set[str]] = {}
 
     def postpone(self, problem: str, status: int | None = None, *, is_down: bool = False) -> None:
         """Leave the remaining changes in the outbox."""
@@ -249,7 +256,7 @@ class _Publishing:
         name = self._platform.name
         if published:
             details = f"entries: {len(published):,}"
-            transaction.audit("publish", name, at=datetime.now(UTC), details=details)
+            transaction.audit("publish", name, at=self._now, details=details)
         for kind in _ORDER:
             done = [each for each in published if each.kind is kind]
             if not done:
@@ -259,6 +266,8 @@ class _Publishing:
                 for each in done
             }
             transaction.journal.save_bases(name, kind.plural, bases)
+            conflicts = {each.change.key: each.conflicts for each in done}
+            transaction.catalog_outbox.save_conflicts(name, kind.plural, conflicts, at=self._now)
             if kind is DATASETS:
                 new = [each.change.key for each in done if each.is_new]
                 transaction.catalog_outbox.add_downstream(name, new)
@@ -274,6 +283,10 @@ class _Publishing:
         known = self._store.journal.bases(self._platform.name, kind.plural, keys)
         return {key: from_json(body, kind.type) for key, body in known.items()}
 
+    def _conflicting_paths(self, kind: EntryKind, keys: Sequence[str]) -> dict[str, set[str]]:
+        outbox = self._store.catalog_outbox
+        return outbox.conflicting_paths(self._platform.name, kind.plural, keys)
+
     def _refuse(self, kind: EntryKind, refused: FailedEntry) -> None:
         key = kind.plural, refused.urn
         self._refused[key] = RefusedPublish(
@@ -285,6 +298,21 @@ class _Publishing:
             PublishConflict(key=key, path=each.path, theirs=each.theirs, ours=each.ours)
             for each in conflicts
         ]
+
+    def _conflicting_values(
+        self, key: str, conflicts: Sequence[Conflict], differences: Callable[[], Sequence[Conflict]]
+    ) -> tuple[CatalogValues, ...]:
+        """The new conflicts of an entry, and earlier ones whose values still differ.
+
+        The next merge knows our value and no longer reports an earlier conflict.
+        """
+        found = {each.path: each for each in conflicts}
+        if earlier := self._earlier_conflicts.get(key):
+            found |= {each.path: each for each in differences() if each.path in earlier}
+        return tuple(
+            CatalogValues(path=each.path, theirs=each.theirs, ours=each.ours)
+            for each in found.values()
+        )
 
     def _publish_datasets(
         self, kind: EntryKind, changes: Sequence[OutboxEntry]
@@ -310,11 +338,13 @@ class _Publishing:
         for key in deleted:
             if key not in hidden:
                 yield _PublishedEntry(kind, by_key[key], bases.get(key), is_new=False)
-        for key, changed in self._write_datasets(live, hidden, bases):
+        self._earlier_conflicts = self._conflicting_paths(kind, keys)
+        for key, changed, conflicts in self._write_datasets(live, hidden, bases):
             written = written_by_lumos(
                 bases.get(key), live.get(key) or hidden[key], omitted=self._omitted
             )
-            yield _PublishedEntry(kind, by_key[key], written, is_new=key not in bases)
+            is_new = key not in bases
+            yield _PublishedEntry(kind, by_key[key], written, is_new, conflicts)
             self._sums["hidden" if key in hidden else "published"] += 1
             self._sums["unchanged"] += not changed and key in live
 
@@ -323,8 +353,8 @@ class _Publishing:
         live: Mapping[str, CatalogEntry],
         hidden: Mapping[str, CatalogEntry],
         bases: Mapping[str, CatalogEntry],
-    ) -> Iterator[tuple[str, bool]]:
-        """Write datasets; yields the accepted ones, and whether the catalog was changed."""
+    ) -> Iterator[tuple[str, bool, tuple[CatalogValues, ...]]]:
+        """Write datasets; yields the accepted ones, whether the catalog changed, and conflicts."""
         platform = self._platform
         if not (isinstance(platform, ReadsEntries) and isinstance(platform, ReplacesEntries)):
             yield from self._emit_datasets(live, hidden)
@@ -332,31 +362,37 @@ class _Publishing:
         theirs, unread = read_many(platform, [*live, *hidden])
         for refused in unread.values():
             self._refuse(DATASETS, refused)
+        entries_of_lumos = {**live, **hidden}
+
+        def merge(key: str, base: CatalogEntry | None) -> MergedEntry | None:
+            ours = entries_of_lumos[key]
+            sides = merge_inputs(platform, base, theirs.get(key), ours)
+            return merge_imported(*sides, ours, omitted=self._omitted)
+
+        def differences(key: str) -> Sequence[Conflict]:
+            merged = merge(key, None)
+            return () if merged is None else merged.conflicts
+
         merged = {
             key: each
-            for key, ours in {**live, **hidden}.items()
-            if key not in unread
-            and (
-                each := merge_imported(
-                    *merge_inputs(platform, bases.get(key), theirs.get(key), ours),
-                    ours,
-                    omitted=self._omitted,
-                )
-            )
+            for key in entries_of_lumos
+            if key not in unread and (each := merge(key, bases.get(key)))
         }
         # Do not create a dataset only to hide it.
-        yield from ((key, False) for key in hidden if key not in merged and key not in unread)
+        yield from ((key, False, ()) for key in hidden if key not in merged and key not in unread)
         entries = [each.entry for each in merged.values()]
         for written in platform.put_many(entries, current=theirs):
             if isinstance(written, FailedEntry):
                 self._refuse(DATASETS, written)
             else:
-                self._add_conflicts(written.urn, merged[written.urn].conflicts)
-                yield written.urn, written.changed
+                urn, conflicts = written.urn, merged[written.urn].conflicts
+                self._add_conflicts(urn, conflicts)
+                values = self._conflicting_values(urn, conflicts, partial(differences, urn))
+                yield urn, written.changed, values
 
     def _emit_datasets(
         self, live: Mapping[str, CatalogEntry], hidden: Mapping[str, CatalogEntry]
-    ) -> Iterator[tuple[str, bool]]:
+    ) -> Iterator[tuple[str, bool, tuple[CatalogValues, ...]]]:
         """Write datasets to a catalog that can only emit them."""
         for key, entry in {**live, **hidden}.items():
             try:
@@ -369,7 +405,7 @@ class _Publishing:
             except LumosError as problem:
                 self._refuse(DATASETS, FailedEntry(key, problem))
             else:
-                yield key, True
+                yield key, True, ()
 
     def _publish_items(
         self, kind: EntryKind, changes: Sequence[OutboxEntry]
@@ -382,11 +418,18 @@ class _Publishing:
         bases, ours = self._bases(kind, keys), self._load_items(kind, keys)
         theirs: dict[str, Any] = platform.get_items(kind.type, keys)
         changed: dict[str, Any] = {}
+        conflicts: dict[str, tuple[CatalogValues, ...]] = {}
+        self._earlier_conflicts = self._conflicting_paths(kind, keys)
         for key, item in ours.items():
             base = bases.get(key)
             stored_base = None if base is None else platform.item_as_stored(base)
             merged = merge_item(stored_base, theirs.get(key), item)
             self._add_conflicts(key, merged.conflicts)
+            conflicts[key] = self._conflicting_values(
+                key,
+                merged.conflicts,
+                partial(_differences, theirs.get(key), item),
+            )
             if platform.item_as_stored(merged.item) != theirs.get(key):
                 changed[key] = merged.item
         refused = set()
@@ -400,7 +443,8 @@ class _Publishing:
                 platform.erase_item(theirs[each.key])
             if each.key not in refused:
                 self._sums["items"] += is_deleted or each.key in changed
-                yield _PublishedEntry(kind, each, ours.get(each.key), is_new=False)
+                values = conflicts.get(each.key, ())
+                yield _PublishedEntry(kind, each, ours.get(each.key), False, values)
 
     def _load_items(self, kind: EntryKind, keys: Sequence[str]) -> dict[str, Any]:
         bodies = self._store.entries.get_items(kind.plural, keys)
@@ -408,3 +452,7 @@ class _Publishing:
         if kind is not JOBS:
             return items
         return {job.urn: job for job in jobs_with_known_ends(self._store, items.values())}
+
+
+def _differences(theirs: Any, ours: Any) -> Sequence[Conflict]:
+    return merge_item(None, theirs, ours).conflicts

@@ -306,6 +306,8 @@ class ApiServer:
             headers["ETag"] = answer.etag
             if _is_known(request.headers.get("if-none-match"), answer.etag):
                 return Response(None, status_code=304, headers=headers)
+        elif answer.written_etag is not None:
+            headers["ETag"] = answer.written_etag
         return Response(answer.body, media_type=_JSON, headers=headers, status_code=200)
 
     async def _admit(self, request: Request[Any, Any, Any], role: Role) -> Identity:

@@ -51,10 +51,14 @@ class PreconditionFailed(MisuseError):
 
 
 class Answer(NamedTuple):
-    """The result of a verb as JSON; `next_query` asks for the next page."""
+    """The result of a verb as JSON; `next_query` asks for the next page.
+
+    `written_etag` is the ETag that a conditional write left the dataset with.
+    """
 
     body: bytes
     next_query: str | None = None
+    written_etag: str | None = None
 
     @property
     def etag(self) -> str:
@@ -110,10 +114,12 @@ class Dispatcher:
             access = self._lumos.database.one_read()
         elif route.role == "read":
             access = nullcontext()
+        write: _ConditionalWrite | None = None
         with acting_as(identity.actor), access, ExitStack() as conditions:
             if if_match is not None and route.conditional is not None:
-                condition = self._unchanged(getattr(arguments, route.conditional), if_match)
-                conditions.enter_context(write_only_if(condition))
+                dataset = getattr(arguments, route.conditional)
+                write = _ConditionalWrite(self._lumos, dataset, if_match)
+                conditions.enter_context(write_only_if(write.condition))
             with _written_files(route, arguments) as (ready, names):
                 page = _first_page(route.page, ready)
                 result = route.verb.call(self._lumos, page, fixed=route.fixed)
@@ -121,7 +127,8 @@ class Dispatcher:
                 for path, name in names.items():
                     # Reports and errors show the path that the client gave.
                     body = body.replace(_json_text(path), _json_text(name))
-        return Answer(body, _next_query(route, page, result))
+        etag = None if write is None else write.etag
+        return Answer(body, _next_query(route, page, result), etag)
 
     def export(self, route: Route, arguments: msgspec.Struct, identity: Identity) -> "ExportedFile":
         """The file that the route's verb writes; runs in a thread."""
@@ -186,33 +193,6 @@ class Dispatcher:
 
         return lines()
 
-    def _unchanged(self, dataset: str, if_match: str) -> WriteCondition:
-        """The condition that a dataset still has one of these ETags; raises PreconditionFailed."""
-        wanted = {each.strip() for each in if_match.split(",")}
-
-        def check(report: ShowReport) -> None:
-            if "*" not in wanted and Answer(to_json(report)).etag not in wanted:
-                raise PreconditionFailed(
-                    f"{dataset} has changed since you read it. "
-                    f"Read it again with: lumos show {dataset}"
-                )
-
-        # Checked now as well, so that an outdated request fails before it waits for other writes.
-        current = self._lumos.show(dataset)
-        check(current)
-        urn = str(current.dataset["urn"])
-
-        def check_in(view: Database) -> None:
-            store = Store(view)
-            datasets = Datasets(
-                lambda: store,
-                existing_store=lambda: store,
-                hidden_aspects=self._lumos.settings.switches.hidden_aspects,
-            )
-            check(datasets.show(urn))
-
-        return WriteCondition(urn, check_in)
-
     def _check_catalogs(self, route: Route, arguments: msgspec.Struct) -> None:
         """Reject addresses: a client must not make the server connect to any host or file."""
         for name in route.catalogs:
@@ -222,6 +202,46 @@ class Dispatcher:
                     f"'{catalog}' is an address. A server only reads catalogs of its own "
                     "configuration: give the name of one."
                 )
+
+
+class _ConditionalWrite:
+    """A write of a dataset that has one of some ETags, and the ETag that it has afterwards."""
+
+    def __init__(self, lumos: Lumos, dataset: str, if_match: str) -> None:
+        self._dataset = dataset
+        self._wanted = {each.strip() for each in if_match.split(",")}
+        self._hidden_aspects = lumos.settings.switches.hidden_aspects
+        # Before the write as well, so that a stale request neither waits nor validates anything.
+        current = lumos.show(dataset)
+        self._check(current)
+        self.etag = _etag_of(current)
+        urn = str(current.dataset["urn"])
+        self.condition = WriteCondition(
+            urn,
+            check=lambda view: self._check(self._report_in(urn, view)),
+            on_written=lambda view: self._keep_etag(self._report_in(urn, view)),
+        )
+
+    def _report_in(self, urn: str, view: Database) -> ShowReport:
+        store = Store(view)
+        datasets = Datasets(
+            lambda: store, existing_store=lambda: store, hidden_aspects=self._hidden_aspects
+        )
+        return datasets.show(urn)
+
+    def _check(self, report: ShowReport) -> None:
+        if "*" not in self._wanted and _etag_of(report) not in self._wanted:
+            raise PreconditionFailed(
+                f"{self._dataset} has changed since you read it. "
+                f"Read it again with: lumos show {self._dataset}"
+            )
+
+    def _keep_etag(self, report: ShowReport) -> None:
+        self.etag = _etag_of(report)
+
+
+def _etag_of(report: ShowReport) -> str:
+    return Answer(to_json(report)).etag
 
 
 @contextmanager

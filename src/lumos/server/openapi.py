@@ -173,6 +173,11 @@ def _result_headers(route: Route) -> dict[str, Any]:
         headers[REPORT_HEADER] = {"description": "The report as percent-encoded JSON", **text}
     if route.method == "GET" and not _is_streamed(route):
         headers["ETag"] = text
+    if route.conditional:
+        headers["ETag"] = {
+            "description": "With If-Match: the ETag that this write left the dataset with",
+            **text,
+        }
     if route.page is not None:
         headers["Link"] = {"description": 'The next page: `<URL>; rel="next"`', **text}
     return headers

@@ -18,6 +18,7 @@ from lumos.model.json_codec import to_json, to_plain
 from lumos.model.period import month_before, month_of
 from lumos.model.report import FORMAT_VERSION, Report
 from lumos.progress import Progress, no_progress
+from lumos.schemas.report_parts import SchemaReport
 from lumos.sdk import Lumos
 from lumos.server import page
 from lumos.server.routes import ROUTES
@@ -41,6 +42,7 @@ _DATA_EVENTS: Final = (
 )  # fmt: skip
 # What needs a server: jobs change all the time, and impact is computed by Lumos.
 _NEEDS_SERVER: Final = ("impact", "jobs")
+_NO_SCHEMA: Final = SchemaReport(fields=())
 _VERBS: Final = {route.path: route.verb_path for route in ROUTES if route.method == "GET"}
 
 
@@ -214,7 +216,10 @@ class _Writer:
         compared = self._lumos.schema.compared_histories(urns, latest=_COMPARED_VERSIONS)
         found = {}
         for urn, (history, diffs) in compared.items():
-            plain = to_plain(history)
+            versions = [
+                msgspec.structs.replace(each, schema=_NO_SCHEMA) for each in history.versions
+            ]
+            plain = to_plain(msgspec.structs.replace(history, versions=tuple(versions)))
             for version in plain["versions"]:
                 del version["schema"]
             found[urn] = {

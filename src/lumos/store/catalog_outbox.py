@@ -6,11 +6,12 @@ dataset are one entry: the publisher reads the current state of the dataset from
 """
 
 import random
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from typing import Any, Final, NamedTuple
 
+import msgspec
 from sqlalchemy import (
     Connection,
     ScalarSelect,
@@ -25,6 +26,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 
+from lumos.model.json_codec import from_json, to_json
 from lumos.store import tables
 from lumos.store.database import Database
 from lumos.store.lineage.reported_items import kind_of
@@ -40,6 +42,23 @@ class OutboxEntry(NamedTuple):
 
     key: str
     token: int
+
+
+class CatalogValues(msgspec.Struct, frozen=True, kw_only=True):
+    """A value of an entry in a catalog that differs from the one in the store."""
+
+    path: str
+    theirs: str
+    ours: str
+
+
+class CatalogConflict(NamedTuple):
+    """An entry with values that users of a catalog and Lumos changed differently."""
+
+    kind: str
+    key: str
+    found_at: datetime
+    values: tuple[CatalogValues, ...]
 
 
 class CatalogOutbox:
@@ -80,6 +99,42 @@ class CatalogOutbox:
         with self._database.reading() as connection:
             rows = connection.execute(statement.group_by(_OUTBOX.kind))
             return {row[0]: row[1] for row in rows}
+
+    def conflicts(self, platform: str, *, limit: int) -> tuple[CatalogConflict, ...]:
+        """The entries of a catalog with other values than those of the store, newest first."""
+        statement = (
+            select(_CONFLICT.kind, _CONFLICT.key, _CONFLICT.found_at, _CONFLICT.body)
+            .where(_CONFLICT.catalog == _catalog_id(platform))
+            .order_by(_CONFLICT.found_at.desc(), _CONFLICT.key)
+            .limit(limit)
+        )
+        with self._database.reading() as connection:
+            return tuple(
+                CatalogConflict(kind, key, at, from_json(body, tuple[CatalogValues, ...]))
+                for kind, key, at, body in connection.execute(statement)
+            )
+
+    def count_conflicts(self, platform: str) -> int:
+        """The number of entries of a catalog with other values than those of the store."""
+        in_catalog = _CONFLICT.catalog == _catalog_id(platform)
+        statement = select(func.count()).select_from(tables.catalog_conflict).where(in_catalog)
+        with self._database.reading() as connection:
+            return int(connection.execute(statement).scalar_one())
+
+    def conflicting_paths(
+        self, platform: str, kind: str, keys: Collection[str]
+    ) -> dict[str, set[str]]:
+        """The paths of conflicting values by key; entries without conflicts are omitted."""
+        with self._database.reading() as connection:
+            statement = select(_CONFLICT.key, _CONFLICT.body).where(
+                _CONFLICT.catalog == _catalog_id(platform),
+                _CONFLICT.kind == kind,
+                among(connection, _CONFLICT.key, keys),
+            )
+            return {
+                key: {each.path for each in from_json(body, tuple[CatalogValues, ...])}
+                for key, body in connection.execute(statement)
+            }
 
 
 class CatalogOutboxWriter:
@@ -148,6 +203,31 @@ class CatalogOutboxWriter:
         if rows:
             self._connection.execute(_DELETE, rows)
 
+    def save_conflicts(
+        self,
+        platform: str,
+        kind: str,
+        conflicts: Mapping[str, Sequence[CatalogValues]],
+        *,
+        at: datetime,
+    ) -> None:
+        """Replace the conflicting values of published entries; most have none."""
+        catalog = self._id(platform)
+        known = delete(tables.catalog_conflict).where(
+            _CONFLICT.catalog == catalog,
+            _CONFLICT.kind == kind,
+            among(self._connection, _CONFLICT.key, conflicts),
+        )
+        self._connection.execute(known)
+        row = {"catalog": catalog, "kind": kind, "found_at": at}
+        rows = [
+            {**row, "key": key, "body": to_json(values)}
+            for key, values in sorted(conflicts.items())
+            if values
+        ]
+        if rows:
+            self._connection.execute(tables.catalog_conflict.insert(), rows)
+
     def _id(self, platform: str) -> int:
         return int(self._connection.execute(select(_catalog_id(platform))).scalar_one())
 
@@ -193,6 +273,7 @@ def _insert_new(dialect: str, rows: Select[Any]) -> Any:
 
 
 _OUTBOX: Final = tables.catalog_outbox.c
+_CONFLICT: Final = tables.catalog_conflict.c
 _CATALOGS: Final = select(
     tables.catalog_subscription.c.id, tables.catalog_subscription.c.platform
 ).order_by(tables.catalog_subscription.c.id)

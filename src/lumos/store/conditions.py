@@ -12,12 +12,19 @@ class WriteCondition:
 
     `check` reads the dataset in the transaction that holds its lock, and raises an error if the
     dataset has changed. After the first commit, later transactions are not checked, because they
-    belong to the same write.
+    belong to the same write. `on_written` reads the dataset at the end of that transaction: nobody
+    else can have written it in between.
     """
 
-    def __init__(self, urn: str, check: Callable[[Database], None]) -> None:
+    def __init__(
+        self,
+        urn: str,
+        check: Callable[[Database], None],
+        on_written: Callable[[Database], None],
+    ) -> None:
         self.urn = urn
         self.check = check
+        self.on_written = on_written
         self.is_met = False
 
 

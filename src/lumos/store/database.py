@@ -2,10 +2,12 @@
 
 import fcntl
 import hashlib
+import math
 import os
 import re
 import sqlite3
 import stat
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
@@ -34,6 +36,7 @@ from lumos.tracing import span
 REVISIONS: Final = (
     "0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011",
     "0012", "0013", "0014", "0015", "0016", "0017", "0018", "0019", "0020", "0021", "0022", "0023",
+    "0024",
 )  # fmt: skip
 HEAD: Final = REVISIONS[-1]
 # Stores older than this revision need their search index rebuilt.
@@ -128,6 +131,7 @@ class Database:
         self.cache: dict[str, Any] = {}
         self.locks = locks
         self._has_revision = False
+        self._checked_at = -math.inf
 
     @classmethod
     def sqlite(cls, file: Path, *, busy_seconds: float = BUSY_SECONDS) -> "Database":
@@ -253,10 +257,16 @@ class Database:
         with self.reading() as connection:
             return self._revision(connection)
 
-    def check_revision(self) -> None:
-        """Raise an error unless the store has the revision that this version of Lumos needs."""
+    def check_revision(self, *, max_age: float = 0) -> None:
+        """Raise an error unless the store has the revision that this version of Lumos needs.
+
+        The answer of an earlier call may be `max_age` seconds old.
+        """
+        if time.monotonic() - self._checked_at < max_age:
+            return
         revision = self.revision()
         if revision == HEAD:
+            self._checked_at = time.monotonic()
             return
         if revision is None:
             raise NoStore(self.location)

@@ -71,6 +71,7 @@ from lumos.store.usage import UsageReader
 Result = TypeVar("Result")
 _ATTEMPTS: Final = 6
 _FIRST_WAIT_SECONDS: Final = 0.05
+_REVISION_SECONDS: Final = 1.0
 # The error for an ambiguous name lists this many candidates.
 _MAX_CANDIDATES: Final = 5
 # Built once: building a statement takes longer than running it.
@@ -78,6 +79,10 @@ _URNS: BindParameter[Any] = bindparam("urns", expanding=True)
 _NAMES_OF = select(tables.dataset.c.urn, tables.dataset.c.name)
 _CURRENT_URN = select(tables.alias.c.dataset_urn).where(tables.alias.c.urn == bindparam("urn"))
 _DATASET = select(tables.dataset).where(tables.dataset.c.urn == bindparam("urn"))
+# The dataset with a URN or with a former one, in one statement.
+_CURRENT_DATASET = select(tables.dataset).where(
+    tables.dataset.c.urn == func.coalesce(_CURRENT_URN.scalar_subquery(), bindparam("urn"))
+)
 _DATASETS_OF = select(tables.dataset).where(tables.dataset.c.urn.in_(_URNS))
 _FIELD_NAMES_OF = (
     select(tables.dataset.c.urn, tables.search_entry.c.fields, tables.schema_body.c.body)
@@ -138,7 +143,8 @@ class Store:
         """Open the store in a database; with `create`, create it if there is none."""
         if create and database.is_empty():
             database.upgrade()
-        database.check_revision()
+        # Requests of a server open the store many times a second.
+        database.check_revision(max_age=_REVISION_SECONDS)
         if create:
             database.check_writable()
         return cls(database, listeners)
@@ -263,6 +269,17 @@ class Store:
         if found is None:
             raise self.unknown(name)
         return found
+
+    def find_record(self, name: str) -> KnownDataset:
+        """The record of a dataset, given by URN or by a unique name or end of its path."""
+        if not name.startswith(SCHEME):
+            return self.known_dataset(self.find(name))
+        urn = str(Urn.parse(name.rstrip("/")))
+        with self._database.reading() as connection:
+            row = connection.execute(_CURRENT_DATASET, {"urn": urn}).one_or_none()
+        if row is None:
+            raise self.unknown(urn)
+        return known_dataset(row)
 
     def lookup(self, name: str) -> str | None:
         """Like `find`, but None if no dataset has the name; a URN is not checked."""

@@ -350,6 +350,18 @@ catalog_outbox = Table(
     sqlite_with_rowid=False,
 )
 
+# Values that users of a catalog and Lumos changed differently, as a list in JSON; those of users
+# won.
+catalog_conflict = Table(
+    "catalog_conflict",
+    metadata,
+    Column("catalog", Counter, primary_key=True, autoincrement=False),
+    Column("kind", String(16), primary_key=True),
+    Column("key", Text, primary_key=True),
+    Column("found_at", InstantColumn, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+)
+
 import_run = Table(
     "import_run",
     metadata,

@@ -215,6 +215,8 @@ class Transaction:
         written = list(self._written)
         search.remove(self._connection, written)
         search.add(self._connection, search.search_documents(self._connection, written))
+        if self._condition is not None:
+            self._condition.on_written(self.view())
         # Last, since concurrent writers may contend for the same outbox rows.
         self.catalog_outbox.finish(self.lineage)
         # After that, since appending to the log blocks all other writers.

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection
 from datetime import date, datetime
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import BigInteger, Select, and_, case, exists, func, select, type_coerce, union_all
+from sqlalchemy import BigInteger, and_, case, exists, func, select, type_coerce, union_all
 
 from lumos.model.annotation import Slot
 from lumos.model.change import EventType
@@ -127,7 +127,7 @@ class TrendReader:
             return tuple(connection.execute(statement).scalars())
 
 
-def _days(since: Any, origin: Any) -> Select[Any]:
+def _days(since: Any, origin: Any) -> Any:
     """The number of live datasets by the day of a time; each is counted once."""
     created = _DATASET.created_at
     at = case((since > created, since), else_=created)
@@ -153,7 +153,7 @@ def _annotated(slot: Slot) -> Any:
     )
 
 
-def _with_aspect(name: str, slot: Slot, is_set: Callable[[Any], Any]) -> Select[Any]:
+def _with_aspect(name: str, slot: Slot, is_set: Callable[[Any], Any]) -> Any:
     aspect = tables.aspect.c
     joined = tables.aspect.join(tables.dataset, aspect.urn == _DATASET.urn)
     # A subquery, so that the first annotation is looked up once for each dataset.
@@ -171,7 +171,7 @@ def _has_description(body: Any) -> Any:
     )
 
 
-def _with_lineage() -> Select[Any]:
+def _with_lineage() -> Any:
     edge, node = tables.lineage_edge.c, tables.lineage_node.c
     ends = union_all(
         select(edge.upstream.label("node"), edge.first_seen),

@@ -20,6 +20,11 @@ export function colourOf(group: string, groups: readonly string[]): string {
   return CHART_COLOURS[Math.max(0, groups.indexOf(group)) % CHART_COLOURS.length] ?? "var(--chart-5)";
 }
 
+/** Text on a colour is white or black, whichever can be read. */
+function shadeOf(group: string, groups: readonly string[]): string {
+  return group === NO_OWNER ? "shade-0" : `shade-${(Math.max(0, groups.indexOf(group)) % CHART_COLOURS.length) + 1}`;
+}
+
 interface Leaf {
   name: string;
   urn?: string;
@@ -50,7 +55,7 @@ function TreemapOf({ width, items, groups, format, onOpen }: { width: number; it
               const { name, urn, group } = leaf.data;
               const fits = Math.floor((wide - 12) / 6.8);
               return (
-                <g key={urn ?? name} transform={`translate(${leaf.x0},${leaf.y0})`} onClick={() => { if (urn !== undefined) onOpen(urn); }} style={{ cursor: "pointer" }}>
+                <g key={urn ?? name} className={`cell ${shadeOf(group ?? "", groups)}`} transform={`translate(${leaf.x0},${leaf.y0})`} onClick={() => { if (urn !== undefined) onOpen(urn); }} style={{ cursor: "pointer" }}>
                   <rect width={Math.max(0, wide)} height={Math.max(0, tall)} rx={2} fill={colourOf(group ?? "", groups)} />
                   {fits >= 4 && tall > 20 ? <text className="cell-name" x={7} y={16}>{name.length > fits ? `${name.slice(0, fits - 1)}…` : name}</text> : null}
                   {fits >= 6 && tall > 36 ? <text className="cell-cost" x={7} y={31}>{format(leaf.value ?? 0)}</text> : null}
@@ -100,9 +105,9 @@ function SankeyOf({ width, nodes, links, format }: { width: number; nodes: reado
   const side = width < 520 ? 118 : 160;
   return (
     <svg width={width} height={height} className="chart" role="img" aria-label="Cost from teams to types of cost">
-      <Sankey<SankeyNode, SankeyLink> root={{ nodes: nodes.map((each) => ({ ...each })), links: links.map((each) => ({ ...each })) }} size={[Math.max(40, width - 2 * side), height - 10]} nodeWidth={9} nodePadding={14}>
+      <Sankey<SankeyNode, SankeyLink> root={{ nodes: nodes.map((each) => ({ ...each })), links: links.map((each) => ({ ...each })) }} size={[Math.max(40, width - 2 * side), height - 24]} nodeWidth={9} nodePadding={14}>
         {({ graph, createPath }) => (
-          <g transform={`translate(${side},5)`}>
+          <g transform={`translate(${side},12)`}>
             {graph.links.map((link, index) => (
               <path key={index} d={createPath(link) ?? ""} fill="none" stroke={(link.source as unknown as SankeyNode).colour} strokeOpacity={0.32} strokeWidth={Math.max(1, link.width ?? 1)}>
                 <title>{`${(link.source as unknown as SankeyNode).name} → ${(link.target as unknown as SankeyNode).name}: ${format(link.value)}`}</title>

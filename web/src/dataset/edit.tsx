@@ -2,8 +2,9 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, ApiError, unwrap } from "../api/client";
-import { identity, owners as knownOwners } from "../api/queries";
+import { dataset, identity, owners as knownOwners } from "../api/queries";
 import { Owners, Problem, Tag } from "../ui/parts";
+import { EtagChain } from "./etags";
 
 export function useCanEdit(): boolean {
   const role = useQuery(identity()).data?.role;
@@ -19,14 +20,35 @@ function useSaved(urn: string) {
   ]);
 }
 
-function ifMatch(etag: string | null): Record<string, string> {
-  return etag === null ? {} : { "If-Match": etag };
+const written = new EtagChain();
+
+interface Answer<T> {
+  data?: T;
+  error?: unknown;
+  response: Response;
+}
+
+/** Send an edit of the dataset that the page shows; own edits since then are no conflict. */
+async function send<T>(shown: string | null, request: (headers: Record<string, string>) => Promise<Answer<T>>): Promise<T> {
+  const etag = shown === null ? null : written.newest(shown);
+  const answer = request(etag === null ? {} : { "If-Match": etag });
+  const data = await unwrap(answer);
+  const next = (await answer).response.headers.get("etag");
+  if (etag !== null && next !== null) written.add(etag, next);
+  return data;
+}
+
+/** One edit of a dataset after the other: each begins with what the one before it left. */
+function inTurn(urn: string) {
+  return { scope: { id: `edit ${urn}` } };
 }
 
 function EditProblem({ error, onReload }: { error: Error; onReload: () => void }) {
   return (
     <div className="stack">
-      <Problem error={error} />
+      {error instanceof ApiError && error.status === 412
+        ? <div className="problem" role="alert">Somebody else has changed this dataset since you opened it. Nothing of yours was saved.</div>
+        : <Problem error={error} />}
       {error instanceof ApiError && error.status === 412
         ? <button type="button" className="button small" style={{ alignSelf: "flex-start" }} onClick={onReload}>Read it again; what you typed stays</button>
         : null}
@@ -36,23 +58,32 @@ function EditProblem({ error, onReload }: { error: Error; onReload: () => void }
 
 export function EditDescription({ urn, etag, description, canEdit }: { urn: string; etag: string | null; description: string | null; canEdit: boolean }) {
   const [text, setText] = useState<string | null>(null);
+  // The dataset as it was when the form was opened: the page may read it again while somebody types.
+  const [opened, setOpened] = useState<string | null>(null);
+  const queries = useQueryClient();
   const saved = useSaved(urn);
   const save = useMutation({
-    mutationFn: (value: string) => unwrap(api.PUT("/api/v1/annotations/docs", { headers: ifMatch(etag), body: { dataset: urn, description: value } as never })),
+    ...inTurn(urn),
+    mutationFn: (value: string) => send(opened, (headers) => api.PUT("/api/v1/annotations/docs", { headers, body: { dataset: urn, description: value } as never })),
     onSuccess: async () => { setText(null); await saved(); },
   });
+  const readAgain = async () => {
+    save.reset();
+    await saved();
+    setOpened(queries.getQueryData(dataset(urn).queryKey)?.etag ?? null);
+  };
   if (text === null) {
     return (
       <p className="muted" style={{ maxWidth: "80ch" }}>
         {description === null || description === "" ? <span className="faint">No description. </span> : <bdi className="wrap">{description} </bdi>}
-        {canEdit ? <button type="button" className="link small" onClick={() => { setText(description ?? ""); }}>{description ? "Edit" : "Add one"}</button> : null}
+        {canEdit ? <button type="button" className="link small" onClick={() => { setText(description ?? ""); setOpened(etag); }}>{description ? "Edit" : "Add one"}</button> : null}
       </p>
     );
   }
   return (
     <form className="stack" style={{ maxWidth: 640 }} onSubmit={(event) => { event.preventDefault(); save.mutate(text); }}>
       <textarea aria-label="Description" rows={3} autoFocus value={text} onChange={(event) => { setText(event.target.value); }} />
-      {save.error === null ? null : <EditProblem error={save.error} onReload={() => { save.reset(); void saved(); }} />}
+      {save.error === null ? null : <EditProblem error={save.error} onReload={() => { void readAgain(); }} />}
       <div className="row">
         <button type="submit" className="button primary" disabled={save.isPending || text.trim() === ""}>Save</button>
         <button type="button" className="button" onClick={() => { setText(null); save.reset(); }}>Cancel</button>
@@ -72,8 +103,9 @@ export function EditOwners({ urn, etag, owners, canEdit }: { urn: string; etag: 
   const queries = useQueryClient();
   const saved = useSaved(urn);
   const change = useMutation({
-    mutationFn: ({ owner, remove }: { owner: OwnerOf; remove: boolean }) => unwrap(api.PUT("/api/v1/owners/assignments", {
-      headers: ifMatch(etag), body: { owner: owner.name, dataset: urn, remove, ...(owner.type === undefined ? {} : { type: owner.type }) } as never,
+    ...inTurn(urn),
+    mutationFn: ({ owner, remove }: { owner: OwnerOf; remove: boolean }) => send(etag, (headers) => api.PUT("/api/v1/owners/assignments", {
+      headers, body: { owner: owner.name, dataset: urn, remove, ...(owner.type === undefined ? {} : { type: owner.type }) } as never,
     })),
     onSuccess: async () => { setText(null); await Promise.all([saved(), queries.invalidateQueries({ queryKey: ["owners"] })]); },
   });
@@ -100,9 +132,10 @@ export function EditTags({ urn, etag, tags, terms, compliance, canEdit }: { urn:
   const [text, setText] = useState<string | null>(null);
   const saved = useSaved(urn);
   const change = useMutation({
-    mutationFn: ({ name, add }: { name: string; add: boolean }) => add
-      ? unwrap(api.PUT("/api/v1/annotations/tags", { headers: ifMatch(etag), body: { dataset: urn, names: [name] } as never }))
-      : unwrap(api.DELETE("/api/v1/annotations/tags", { headers: ifMatch(etag), params: { query: { dataset: urn, names: [name] } as never } })),
+    ...inTurn(urn),
+    mutationFn: ({ name, add }: { name: string; add: boolean }) => send(etag, (headers) => add
+      ? api.PUT("/api/v1/annotations/tags", { headers, body: { dataset: urn, names: [name] } as never })
+      : api.DELETE("/api/v1/annotations/tags", { headers, params: { query: { dataset: urn, names: [name] } as never } })),
     onSuccess: async () => { setText(null); await saved(); },
   });
   if (!canEdit && tags.length + terms.length + compliance.length === 0) return null;

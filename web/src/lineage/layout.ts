@@ -32,7 +32,7 @@ async function engine() {
 
 export async function layout(boxes: readonly LayoutBox[], edges: readonly LayoutEdge[]): Promise<Positions> {
   // Browsers start no worker for a page that was opened from disk.
-  if (boxes.length > LARGE || globalThis.location.protocol === "file:") return layeredLayout(boxes, edges, WIDTH, GAP, SPACE);
+  if (boxes.length > LARGE || globalThis.location.protocol === "file:" || !("Worker" in globalThis)) return layeredLayout(boxes, edges, WIDTH, GAP, SPACE);
   const elk = await engine();
   const graph: ElkNode = {
     id: "root",

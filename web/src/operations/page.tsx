@@ -8,7 +8,7 @@ import { follow } from "../api/events";
 import { useFeature } from "../api/features";
 import * as ask from "../api/queries";
 import { formatNumber, formatTime, plural, visible } from "../ui/format";
-import { Empty, Loaded, Panel, Problem, Tabs, When } from "../ui/parts";
+import { DatasetLink, Empty, Loaded, Panel, Problem, Tabs, When } from "../ui/parts";
 
 const route = getRouteApi("/operations");
 type Tab = "jobs" | "schedules" | "releases" | "catalogs" | "gate" | "audit";
@@ -52,6 +52,7 @@ const COLUMNS = [
 ];
 
 function Progress({ job }: { job: Job }) {
+  if (job.state !== "succeeded" && job.state !== "running" && job.completed_steps === 0) return null;
   const share = job.state === "succeeded" ? 1 : (job.progress?.share ?? job.completed_steps / Math.max(1, job.steps));
   return <span className="row" title={job.progress?.step}><span className="meter"><i style={{ width: `${100 * share}%`, background: "var(--chart-1)" }} /></span><span className="small faint">{Math.round(100 * share)}%</span></span>;
 }
@@ -195,19 +196,45 @@ function Releases() {
   );
 }
 
-/** The catalogs that changes are published to, and the changes that they have not received yet. */
+/** The catalogs that changes are published to, the changes that they have not received yet, and where they differ. */
 function Catalogs({ catalogs }: { catalogs: readonly Schemas["CatalogStatus"][] }) {
   return (
-    <Panel title="Catalogs" aside={`${plural(catalogs.filter((each) => each.in_sync).length, "catalog")} in sync`}>
-      <div className="scroll" tabIndex={0}><table>
-        <thead><tr><th>Catalog</th><th>State</th><th>Not published yet</th></tr></thead>
-        <tbody>{catalogs.map((each) => (
-          <tr key={each.name}>
-            <td><bdi className="name">{each.name}</bdi></td>
-            <td><span className={`state ${each.in_sync ? "succeeded" : "running"}`}>{each.in_sync ? "in sync" : "behind"}</span></td>
-            <td className="muted">{Object.entries(each.pending).filter(([, count]) => count > 0).map(([kind, count]) => `${formatNumber(count)} ${kind}`).join(", ")}</td>
+    <div className="grid">
+      <Panel title="Catalogs" aside={`${plural(catalogs.filter((each) => each.in_sync).length, "catalog")} in sync`}>
+        <div className="scroll" tabIndex={0}><table>
+          <thead><tr><th>Catalog</th><th>State</th><th>Not published yet</th><th className="num">Conflicts</th></tr></thead>
+          <tbody>{catalogs.map((each) => (
+            <tr key={each.name}>
+              <td><bdi className="name">{each.name}</bdi></td>
+              <td><span className={`state ${each.in_sync ? "succeeded" : "running"}`}>{each.in_sync ? "in sync" : "behind"}</span></td>
+              <td className="muted">{Object.entries(each.pending).filter(([, count]) => count > 0).map(([kind, count]) => `${formatNumber(count)} ${kind}`).join(", ")}</td>
+              <td className="num">{(each.conflict_count ?? 0) === 0 ? <span className="faint">none</span> : formatNumber(each.conflict_count ?? 0)}</td>
+            </tr>
+          ))}</tbody>
+        </table></div>
+      </Panel>
+      {catalogs.filter((each) => (each.conflicts ?? []).length > 0).map((each) => <Conflicts key={each.name} catalog={each} />)}
+    </div>
+  );
+}
+
+/** Values that users of a catalog and Lumos changed differently, side by side. */
+function Conflicts({ catalog }: { catalog: Schemas["CatalogStatus"] }) {
+  const { name, conflicts = [], conflict_count: count = 0 } = catalog;
+  return (
+    <Panel title={<>Conflicts with <bdi>{name}</bdi></>} aside={count > conflicts.length ? `the newest ${conflicts.length} of ${formatNumber(count)}` : undefined}>
+      <p className="note small muted">{name} keeps the value of its users. A conflict ends when both have the same value.</p>
+      <div className="scroll" tabIndex={0}><table className="conflicts">
+        <thead><tr><th>Entry</th><th>Value</th><th>In {name}</th><th>In Lumos</th><th>Found</th></tr></thead>
+        <tbody>{conflicts.flatMap((entry) => entry.values.map((each, index) => (
+          <tr key={`${entry.kind} ${entry.key} ${each.path}`}>
+            <td>{index > 0 ? null : entry.kind === "datasets" ? <DatasetLink urn={entry.key} /> : <><bdi className="name">{visible(entry.key)}</bdi> <span className="small faint">{entry.kind}</span></>}</td>
+            <td><code><bdi>{visible(each.path)}</bdi></code></td>
+            <td className="wrap kept" data-in={`In ${name}`}><bdi>{visible(each.theirs)}</bdi></td>
+            <td className="wrap" data-in="In Lumos"><bdi>{visible(each.ours)}</bdi></td>
+            <td className="small nowrap">{index > 0 ? null : <When at={entry.found_at} />}</td>
           </tr>
-        ))}</tbody>
+        )))}</tbody>
       </table></div>
     </Panel>
   );

@@ -95,9 +95,9 @@ export function shortName(urn: string): string {
   }
 }
 
-/** A sentence of the server with names instead of URNs. */
+/** A sentence of the server with names instead of URNs, and with the clause of SQL that people write. */
 export function withNames(text: string): string {
-  return text.replace(/lumos:\/\/[^\s,;'"]+/g, (urn) => {
+  return text.replace(/\bin PROJECTION\b/g, "in SELECT").replace(/lumos:\/\/[^\s,;'"]+/g, (urn) => {
     const end = /[.:)]+$/.exec(urn)?.[0] ?? "";
     return visible(shortName(urn.slice(0, urn.length - end.length))) + end;
   });

@@ -9,8 +9,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from sqlalchemy import (
     Connection,
+    Executable,
     Row,
-    Select,
     select,
 )
 
@@ -152,7 +152,7 @@ def add_nodes(connection: Connection, urns: Collection[str]) -> dict[str, int]:
 
 
 def edges_of(
-    connection: Connection, statement: Select[Any], parameters: dict[str, Any] | None = None
+    connection: Connection, statement: Executable, parameters: dict[str, Any] | None = None
 ) -> Iterator[StoredEdge]:
     """Run a statement that is based on `EDGES`, and yield its edges."""
     return map(edge_of, connection.execute(statement, parameters))

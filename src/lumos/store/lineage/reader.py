@@ -5,7 +5,19 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from sqlalchemy import Connection, and_, bindparam, case, exists, false, func, not_, or_, select
+from sqlalchemy import (
+    Connection,
+    and_,
+    bindparam,
+    case,
+    exists,
+    false,
+    func,
+    not_,
+    or_,
+    select,
+    union_all,
+)
 
 from lumos.model.catalog import CatalogEntity, Job, consumer_name
 from lumos.model.dataset import Lineage, UpstreamEdge
@@ -79,10 +91,9 @@ class LineageReader:
     def of_dataset(self, urn: str) -> Lineage | None:
         """The edges of a dataset with that current URN, merged from all reporters."""
         with self._database.reading() as connection:
-            upstream, downstream = (
-                merge_edges(sorted(edges_of(connection, edges, {"urn": urn}), key=_edge_order))
-                for edges in (_EDGES_INTO, _EDGES_OUT_OF)
-            )
+            edges = sorted(edges_of(connection, _EDGES_AT, {"urn": urn}), key=_edge_order)
+        upstream = merge_edges(each for each in edges if each.downstream == urn)
+        downstream = merge_edges(each for each in edges if each.upstream == urn)
         if not upstream and not downstream:
             return None
         return Lineage(
@@ -554,8 +565,11 @@ _WORD_SEPARATORS: Final = re.compile(r"[\s./]+")
 _LIKE_WILDCARDS: Final = re.compile(r"[%_!]")
 _ALIASES: Final = select(tables.alias.c.urn, tables.alias.c.dataset_urn)
 # Built once: building a statement takes longer than running it.
-_EDGES_INTO: Final = EDGES.where(DOWNSTREAM.c.urn == bindparam("urn"))
-_EDGES_OUT_OF: Final = EDGES.where(UPSTREAM.c.urn == bindparam("urn"))
+# One statement for both ends; an edge from a dataset to itself is in the first half only.
+_EDGES_AT: Final = union_all(
+    EDGES.where(DOWNSTREAM.c.urn == bindparam("urn")),
+    EDGES.where(UPSTREAM.c.urn == bindparam("urn"), DOWNSTREAM.c.urn != bindparam("urn")),
+)
 
 
 def _outside_conditions(
