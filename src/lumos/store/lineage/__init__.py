@@ -19,7 +19,7 @@ from lumos.store.lineage.walks import (
     ReachedDataset,
     Walk,
 )
-from lumos.store.lineage.writer import LineageWriter
+from lumos.store.lineage.writer import LineageReport, LineageWriter
 
 __all__ = [
     "ColumnNode",
@@ -29,6 +29,7 @@ __all__ = [
     "Direction",
     "LineageChanges",
     "LineageReader",
+    "LineageReport",
     "LineageReporter",
     "LineageWriter",
     "Link",
