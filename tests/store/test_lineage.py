@@ -11,7 +11,7 @@ from lumos.model.catalog import Job
 from lumos.model.dataset import Lineage, UpstreamEdge
 from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, Edge, JobRun, Script, UseKind
 from lumos.store import Store
-from lumos.store.lineage import LineageChanges, LineageReport, StoredEdge
+from lumos.store.lineage import LineageChanges, ReporterContents, StoredEdge
 from lumos.store.lineage import reader as lineage_reading
 from lumos.store.lineage.reported_items import MAX_RUNS
 from store.conftest import AT, dataset
@@ -93,14 +93,14 @@ def test_several_reporters_report_at_once_as_they_do_one_by_one(store: Store) ->
         return (Script(sql=text, dataset=dataset),)
 
     first = [
-        LineageReport("sql:b", (edge(A, B),), (job,), scripts("b", B), {B: ("ann",)}),
-        LineageReport("sql:c", (edge(A, C), edge(B, C)), (), scripts("c", C), {C: ("bob",)}),
-        LineageReport("sql:d", ()),
+        ReporterContents("sql:b", (edge(A, B),), (job,), scripts("b", B), {B: ("ann",)}),
+        ReporterContents("sql:c", (edge(A, C), edge(B, C)), (), scripts("c", C), {C: ("bob",)}),
+        ReporterContents("sql:d", ()),
     ]
     second = [
-        LineageReport("sql:b", (edge(A, B, type="VIEW"),), (), scripts("b2", B), {B: ("eve",)}),
-        LineageReport("sql:c", (edge(A, C),)),
-        LineageReport("sql:d", (edge(A, D),), (), scripts("d", D), {C: ("dan",), D: ("dan",)}),
+        ReporterContents("sql:b", (edge(A, B, type="VIEW"),), (), scripts("b2", B), {B: ("eve",)}),
+        ReporterContents("sql:c", (edge(A, C),)),
+        ReporterContents("sql:d", (edge(A, D),), (), scripts("d", D), {C: ("dan",), D: ("dan",)}),
     ]
     with store.transaction() as transaction:
         assert transaction.lineage.report_all(first, at=AT) == [

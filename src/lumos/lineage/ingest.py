@@ -25,7 +25,7 @@ from lumos.model.lineage import Edge, Script
 from lumos.progress import Progress
 from lumos.storage.file_names import FileNames, is_inside
 from lumos.store import Store
-from lumos.store.lineage import LineageReport
+from lumos.store.lineage import ReporterContents
 from lumos.store.transaction import current_user
 
 if TYPE_CHECKING:
@@ -227,7 +227,7 @@ class LineageIngest:
         try:
             with store.transaction() as transaction:
                 reports = [
-                    LineageReport(
+                    ReporterContents(
                         reporter=each.reporter,
                         edges=each.edges,
                         items=(*each.jobs, *each.consumers),

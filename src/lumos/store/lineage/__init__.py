@@ -19,7 +19,7 @@ from lumos.store.lineage.walks import (
     ReachedDataset,
     Walk,
 )
-from lumos.store.lineage.writer import LineageReport, LineageWriter
+from lumos.store.lineage.writer import LineageWriter, ReporterContents
 
 __all__ = [
     "ColumnNode",
@@ -29,13 +29,13 @@ __all__ = [
     "Direction",
     "LineageChanges",
     "LineageReader",
-    "LineageReport",
     "LineageReporter",
     "LineageWriter",
     "Link",
     "MergedEdge",
     "ReachedColumn",
     "ReachedDataset",
+    "ReporterContents",
     "StoredEdge",
     "Walk",
     "merge_edges",

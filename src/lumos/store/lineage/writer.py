@@ -70,7 +70,7 @@ class _EdgeKey(NamedTuple):
     job: int
 
 
-class LineageReport(NamedTuple):
+class ReporterContents(NamedTuple):
     """What one reporter reports: edges, jobs and consumers (`items`), SQL texts and the like."""
 
     reporter: str
@@ -109,11 +109,11 @@ class LineageWriter:
 
         SQL texts that are too long are not stored.
         """
-        report = LineageReport(reporter, edges, (*jobs, *consumers), scripts, owners, unparsed)
+        report = ReporterContents(reporter, edges, (*jobs, *consumers), scripts, owners, unparsed)
         return self.report_all([report], at=at)[0]
 
     def report_all(
-        self, reports: Sequence["LineageReport"], *, at: datetime
+        self, reports: Sequence[ReporterContents], *, at: datetime
     ) -> list[LineageChanges]:
         """Replace what several reporters reported, as `report` does, with few statements."""
         if self._connection.dialect.name == "sqlite":
