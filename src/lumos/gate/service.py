@@ -253,7 +253,7 @@ def _without_secrets(report: GateReport, environment: Mapping[str, str]) -> Gate
         match value:
             case str():
                 return mask_values(value, secrets)
-            case list():
+            case list() | tuple():
                 return [mask(each) for each in value]
             case dict():
                 return {key: mask(each) for key, each in value.items()}
