@@ -115,6 +115,12 @@ DEEP = 5_000
 HOSTILE = {
     "deep brackets": ("models/x.sql", "select " + "(" * DEEP + "1" + ")" * DEEP),
     "many unions": ("models/x.sql", "select 1 as a\n" + "union all select 1\n" * 500),
+    "doubled unions": (
+        "models/x.sql",
+        "with a0 as (select email from users)"
+        + "".join(f", a{n} as (select * from a{n - 1} union all select * from a{n - 1})" for n in range(1, 40))
+        + " select * from a39",
+    ),
     "unclosed string": ("models/x.sql", "select 'a from users\n" * 501),
     "endless template": ("models/x.sql", "{% for a in range(10**9) %}{% for b in range(10**9) %}x{% endfor %}{% endfor %}"),
     "template that reads a file": ("models/x.sql", "select {{ ''.__class__.__mro__[1].__subclasses__() }} as a from users"),

@@ -231,3 +231,37 @@ def test_the_column_of_a_date_spine_is_known(workplace: Path, call: str) -> None
     report = repository.check()
     assert "days" not in {each.affected for each in report.findings}
     assert {each.category for each in report.findings} == {"unread"}
+
+
+def test_a_model_with_a_new_syntax_error_is_undetermined_and_keeps_no_earlier_readers(
+    repository: SampleRepository,
+) -> None:
+    """Seen in a public repository: the change dropped a CTE and a closing bracket with it."""
+    repository.change_main(
+        {
+            "dbt/models/both.sql": "with z as (select * from {{ ref('zones') }}),\n"
+            "a as (select s.stop_id, z.label from {{ ref('stops') }} s join z on z.zone_id = s.zone)\n"
+            "select * from a\n",
+            "dbt/models/below.sql": "select label from {{ ref('both') }}\n",
+        }
+    )
+    repository.commit(
+        {
+            "dbt/models/zones.sql": None,
+            "dbt/models/checks.sql": None,
+            "dbt/models/loose.sql": None,
+            "dbt/models/both.sql": "with a as (select s.stop_id from {{ ref('stops') }} s\n"
+            "select * from a\n",
+        }
+    )
+    report = repository.check()
+    assert report.verdict == "undetermined"
+    found = [each for each in report.findings if each.category == "undetermined"]
+    assert [(each.dataset, each.rule, each.affected) for each in found] == [
+        ("both", "unparsed", None)
+    ]
+    assert "cannot be parsed any more (line 2: " in found[0].message
+    assert found[0].declared is not None
+    assert found[0].declared.file == "dbt/models/both.sql"
+    zones = [each for each in report.findings if each.dataset == "zones"]
+    assert [each.category for each in zones] == ["unread"]

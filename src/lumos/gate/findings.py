@@ -94,6 +94,31 @@ def findings_of(
             )  # fmt: skip
 
 
+def unparsed_finding(model: str, urn: str, file: str, problem: str) -> GateFinding:
+    """The finding of a model that could be parsed before the change, and cannot be any more."""
+    reason = f"its columns are unknown, since its SQL cannot be parsed any more ({problem})"
+    return GateFinding(
+        # Without the problem, which has a line number.
+        fingerprint=fingerprint_of(("unparsed", urn)),
+        level="warning",
+        rule="unparsed",
+        dataset=model,
+        path="",
+        before=None,
+        after=None,
+        affected=None,
+        owners=(),
+        message=f"{model}: {reason}",
+        reason=reason,
+        clause=None,
+        declared=GateLocation(file=file),
+        used=None,
+        urn=urn,
+        category="undetermined",
+        bump="major",
+    )
+
+
 def _is_star(clause: str | None) -> bool:
     """Whether a clause selects all columns, as in `*` or `o.*`."""
     return clause is not None and (clause == _STAR or clause.endswith(f".{_STAR}"))

@@ -11,7 +11,7 @@ from urllib.parse import urljoin, urlsplit
 
 import msgspec
 
-from lumos.config.secret import MASK, is_secret_name, redact
+from lumos.config.secret import MASK, mask_values, redact, secret_values
 from lumos.errors import LumosError, MisuseError
 from lumos.gate.comment import CommentStyle, render_comment
 from lumos.gate.forges import PAGE_SIZE, Forge, ForgeComment, find_forge, forge_class
@@ -35,7 +35,6 @@ _MAX_PAGES: Final = 100
 _MAX_REDIRECTS: Final = 3
 _MAX_RESPONSE_BYTES: Final = 128 * 1024 * 1024
 _MAX_MESSAGE_LENGTH: Final = 200
-_MIN_SECRET_LENGTH: Final = 8
 _FORBIDDEN: Final = 403
 _NOT_FOUND: Final = 404
 _FIRST_REDIRECT: Final = 300
@@ -77,19 +76,20 @@ def publish_comment(
     A failure is reported and not raised: the verdict of the gate must not depend on it.
     """
     forge: Forge | None = None
+    secrets = secret_values(environment)
     body, url, problem = "", None, None
     status: CommentStatus = "printed"
     try:
         if dry_run:
-            body = _mask_secrets(render_comment(report, _style(environment, kind)), environment)
+            body = mask_values(render_comment(report, _style(environment, kind)), secrets)
         else:
             forge = find_forge(environment, kind=kind, repository=repository, number=number)
-            body = _mask_secrets(render_comment(report, forge.style), environment)
+            body = mask_values(render_comment(report, forge.style), secrets)
             has_content = bool(report.findings or report.waivers or report.remarks)
             client = ForgeClient(forge, retries=retries)
             status, url = client.publish(body, may_create=has_content)
     except (MisuseError, CommentFailed) as failure:
-        status, problem = "failed", _mask_secrets(str(failure), environment)
+        status, problem = "failed", mask_values(str(failure), secrets)
     return CommentReport(
         status=status,
         forge=kind if forge is None else forge.kind,
@@ -109,14 +109,6 @@ def _style(environment: Mapping[str, str], kind: str | None) -> CommentStyle:
         if kind is not None:
             raise
         return CommentStyle()
-
-
-def _mask_secrets(text: str, environment: Mapping[str, str]) -> str:
-    """Mask the values of environment variables whose names indicate secrets."""
-    for name, value in environment.items():
-        if is_secret_name(name) and len(value) >= _MIN_SECRET_LENGTH:
-            text = text.replace(value, MASK)
-    return text
 
 
 class ForgeClient:

@@ -57,12 +57,14 @@ Files = Iterable[tuple[str, bytes]]
 class SqlModel(NamedTuple):
     """A query and the table that it creates; `columns` is None if the query does not name them.
 
-    The table of a file with one query is named after the file.
+    The table of a file with one query is named after the file. `problem` says why the query could
+    not be parsed.
     """
 
     name: str
     file: str
     columns: tuple[str, ...] | None
+    problem: str | None = None
 
 
 class RevisionDeclarations(NamedTuple):
@@ -205,7 +207,10 @@ def _read_models(
     kinds = [each.kind for each in script.statements]
     if script.unparsed and not kinds and _QUERY.match(parsed.sql):
         # The model still exists, with unknown columns.
-        return [SqlModel(PurePosixPath(path).stem, path, None)]
+        problems = [each for each in script.unresolved if each.severity == "error"]
+        first = problems[0] if problems else None
+        problem = "it cannot be parsed" if first is None else f"line {first.line}: {first.reason}"
+        return [SqlModel(PurePosixPath(path).stem, path, None, problem)]
     if kinds == ["SELECT"]:
         query = parsed.sql.rstrip().rstrip(";")
         written = analyse(f"CREATE VIEW {_VIEW_NAME} AS\n{query}", dialect=dialect).writes

@@ -28,7 +28,7 @@ from lumos.gate.documentation import (
     check_documentation,
     touched_datasets,
 )
-from lumos.gate.findings import findings_of, hop_locations
+from lumos.gate.findings import findings_of, hop_locations, unparsed_finding
 from lumos.gate.inputs import (
     SUFFIXES,
     SqlModel,
@@ -165,6 +165,10 @@ def judge_change(
         for finding in wire_findings(revisions.before.schemas, revisions.after.schemas):
             findings[finding.fingerprint] = finding
             changed_schemas.add(finding.urn)
+        for urn, model in _unparsed_models(revisions, model_urns):
+            finding = unparsed_finding(names(urn), urn, model.file, str(model.problem))
+            findings[finding.fingerprint] = finding
+            changed_schemas.add(urn)
         coverage = min((each.coverage for _, each in reports), default=1.0)
         decided = apply_policy(
             findings.values(), policy, _policy_attributes(store, findings, costs)
@@ -278,6 +282,15 @@ def _model_diffs(revisions: Revisions, urns: ModelUrns) -> Iterator[tuple[Datase
         if rows:
             diff = DatasetDiff(urn=urn, from_version=None, to_version=None, changes=tuple(rows))
             yield diff, old
+
+
+def _unparsed_models(revisions: Revisions, urns: ModelUrns) -> Iterator[tuple[str, SqlModel]]:
+    """The models that could be parsed before the change only, with their URNs."""
+    before = {each.name.lower(): each for each in revisions.before.models}
+    for model in revisions.after.models:
+        old = before.get(model.name.lower())
+        if model.problem is not None and old is not None and old.problem is None:
+            yield urns.urn(old) or table_urn([old.name]), model
 
 
 def _missing_columns(columns: Sequence[str], others: Sequence[str]) -> list[str]:

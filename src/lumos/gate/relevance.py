@@ -42,12 +42,20 @@ class _SqlUnit:
 
     def __init__(self) -> None:
         self.files: set[str] = set()
-        self.words: set[str] = set()
         self.created: set[Name] = set()
+        # Of all words in the files, only those of names: the sets of all words would be large.
+        self.names_words: frozenset[str] = frozenset()
+        self._contents: list[bytes] = []
 
-    def add(self, path: str, text: str) -> None:
+    @property
+    def words(self) -> set[str]:
+        """All words in the files."""
+        return {word for data in self._contents for word in _words(_decode(data))}
+
+    def add(self, path: str, data: bytes) -> None:
         self.files.add(path)
-        self.words.update(_words(text))
+        self._contents.append(data)
+        text = _decode(data)
         self.created.add(_name(model_name(path).name[-1]))
         # Sentences in comments would look like statements.
         without_comments = _QUOTED_OR_COMMENT.sub(lambda match: match[1] or " ", text)
@@ -73,18 +81,22 @@ class SqlRelevance:
         """`texts` are all SQL files; changed files are included in both versions."""
         self._units: dict[str, _SqlUnit] = {}
         for path, data in texts:
-            text = data.decode("utf-8", "replace")
-            folder = migration_folder(path, text)
+            folder = migration_folder(path, _decode(data))
             key = path if folder is None else f"{folder}/"
-            self._units.setdefault(key, _SqlUnit()).add(path, text)
-        self._units_by_word: dict[str, set[str]] = {}
+            self._units.setdefault(key, _SqlUnit()).add(path, data)
+        self._names = {*map(_name, changed_names)}
         self._units_by_created_name: dict[Name, set[str]] = {}
         for key, unit in self._units.items():
-            for word in unit.words:
-                self._units_by_word.setdefault(word, set()).add(key)
             for name in unit.created:
                 self._units_by_created_name.setdefault(name, set()).add(key)
-        self._names = {*map(_name, changed_names)}
+        words_of_names = {
+            word for name in (*self._names, *self._units_by_created_name) for word in name
+        }
+        self._units_by_word: dict[str, set[str]] = {}
+        for key, unit in self._units.items():
+            unit.names_words = frozenset(words_of_names & unit.words)
+            for word in unit.names_words:
+                self._units_by_word.setdefault(word, set()).add(key)
         keys = self._with_upstream(self._downstream(self._names))
         # Without a change of columns nothing downstream of a changed file is affected, so that
         # neither are the columns of what it reads needed.
@@ -133,7 +145,7 @@ class SqlRelevance:
         units = set(keys)
         pending = list(units)
         while pending:
-            words = self._units[pending.pop()].words
+            words = self._units[pending.pop()].names_words
             mentioned = [single_words[word] for word in words & single_words.keys()]
             mentioned += (name for name in others if name <= words)
             new = {key for name in mentioned for key in self._units_by_created_name[name]} - units
@@ -142,8 +154,12 @@ class SqlRelevance:
         return units
 
 
-def _words(text: str) -> Iterator[str]:
-    return (match.group() for match in _WORD.finditer(text.casefold()))
+def _decode(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.casefold())
 
 
 def _quoted(text: str) -> Iterator[str]:

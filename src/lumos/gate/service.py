@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from lumos.config import Settings
+from lumos.config.secret import mask_values, secret_values
 from lumos.errors import MisuseError, did_you_mean
 from lumos.gate.report_cache import ChangeRequest, ReportCache, known_findings
 from lumos.gate.reports import (
@@ -101,6 +102,7 @@ class Gate:
             report = judge_change(
                 change, repository, self._open_workspace, source=source, at=at, progress=progress
             )
+        report = _without_secrets(report, self._environment)
         cache.save(report)
         return report
 
@@ -235,6 +237,32 @@ class Gate:
             documentation=len(baseline.documentation),
             ignored=(BASELINE_FILE,) if is_ignored else (),
         )
+
+
+def _without_secrets(report: GateReport, environment: Mapping[str, str]) -> GateReport:
+    """The report without the values of secret environment variables.
+
+    A change may refer to them in the configuration, such as in the rules for names of datasets.
+    """
+
+    secrets = secret_values(environment)
+    if not secrets:
+        return report
+
+    def mask(value: object) -> object:
+        match value:
+            case str():
+                return mask_values(value, secrets)
+            case list() | tuple():
+                return [mask(each) for each in value]
+            case dict():
+                return {key: mask(each) for key, each in value.items()}
+            case _:
+                return value
+
+    values = msgspec.to_builtins(report)
+    masked = mask(values)
+    return report if masked == values else msgspec.convert(masked, GateReport, strict=False)
 
 
 def _check_known(fingerprint: str, known: Mapping[str, GateFinding]) -> None:

@@ -161,9 +161,16 @@ def load_change(
     changed = {path: text for path, text in new.items() if old.get(path) != text}
     if files := _write_files(tree, _contents(repository, changed)):
         workspace.lineage.ingest(*files, dialect=dialect)
+    unparsed = store.lineage.unparsed()
     with store.transaction() as transaction:
         for path in sorted(old.keys() - new.keys()):
             transaction.lineage.report(f"sql:{path}", [], at=at)
+        # What a model read before says nothing about a new text that could not be parsed.
+        for model in revisions.after.models:
+            reporter = f"sql:{model.file}"
+            if model.problem is not None and model.file in changed:
+                statements = [each for name, each in unparsed if name == reporter]
+                transaction.lineage.report(reporter, [], unparsed=statements, at=at)
     if outside:
         written_urns.update(_written_datasets(store, outside))
         remove_outside_lineage(store, outside, written_urns, at=at)
@@ -297,7 +304,6 @@ def _written_datasets(store: Store, outside: Sequence[str]) -> Iterator[str]:
 def _urns_by_name(store: Store) -> dict[str, str]:
     """Datasets in lineage by name, without names that several datasets have."""
     urns_by_name: dict[str, set[str]] = {}
-    for edge in store.lineage.all():
-        for urn in (edge.upstream, edge.downstream):
-            urns_by_name.setdefault(folded_name(urn), set()).add(urn)
+    for urn in store.lineage.ends():
+        urns_by_name.setdefault(folded_name(urn), set()).add(urn)
     return {name: next(iter(urns)) for name, urns in urns_by_name.items() if len(urns) == 1}

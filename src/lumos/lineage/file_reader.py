@@ -167,8 +167,7 @@ class FileReader:
                 self._names, self._schemas, dialect=dialect, platform=platform, declared=declared
             )
             texts = {urn: SqlText(each.statement, each.file, dialect) for urn, each in some.items()}
-            scripts = self._analyse_all(texts, columns, f"Reading {reporter}")
-            for urn, script in scripts.items():
+            for urn, script in self._analyse_all(texts, columns, f"Reading {reporter}"):
                 lineage = report_script(
                     script, reporter=reporter, platform=platform, text=texts[urn]
                 )
@@ -224,7 +223,6 @@ class FileReader:
         )
         models = {each.key: each for each in dbt.model_queries(project, relations)}
         texts = {key: SqlText(each.text, each.file, dialect) for key, each in models.items()}
-        scripts = self._analyse_all(texts, columns, f"Reading {file.name}")
         lineages = {
             key: report_script(
                 script,
@@ -232,7 +230,7 @@ class FileReader:
                 platform=relations.platform,
                 text=texts[key],
             )
-            for key, script in scripts.items()
+            for key, script in self._analyse_all(texts, columns, f"Reading {file.name}")
         }
         lineage = dbt.report_project(project, lineages)
         target = file.file.absolute().parent
@@ -288,9 +286,7 @@ class FileReader:
             name: SqlText(create_statements[name] or file.sql, name, self._dialect)
             for name, file in sql_by_name.items()
         }
-        scripts = self._analyse_all(texts, columns, "Reading SQL")
-        for name in list(scripts):
-            script = scripts.pop(name)
+        for name, script in self._analyse_all(texts, columns, "Reading SQL"):
             yield FileReport(
                 lineage=sql_files.report_sql_file(sql_by_name[name], script, text=texts[name]),
                 file=name,
@@ -332,31 +328,41 @@ class FileReader:
 
     def _analyse_all(
         self, texts: Mapping[str, SqlText], columns: ColumnLookup, step: str
-    ) -> dict[str, ScriptLineage]:
-        """Analyse all texts; a script may read tables that others create."""
-        scripts: dict[str, ScriptLineage] = {}
+    ) -> Iterator[tuple[str, ScriptLineage]]:
+        """Analyse all texts; a script may read tables that others create.
+
+        A script is returned as soon as it is final, since the lineage of all files together needs
+        much memory. It is not final while the columns of a table that it reads are unknown.
+        """
+        waiting: dict[str, ScriptLineage] = {}
         pending = sort_by_dependency({key: each.text for key, each in texts.items()})
         self._progress(step)
         for _ in range(_MAX_ROUNDS):
             outdated: set[tuple[str, ...]] = set()
             for number, key in enumerate(pending):
                 text, file, dialect = texts[key]
-                scripts[key] = analyse(
+                unknown_before = columns.unknown
+                script = analyse(
                     text,
                     dialect=dialect,
                     columns=columns,
                     file=file,
                     progress=self._file_progress(step, number, len(pending)),
                 )
-                outdated |= columns.add_created(_complete_columns(scripts[key]))
+                outdated |= columns.add_created(_complete_columns(script))
+                if columns.unknown > unknown_before:
+                    waiting[key] = script
+                else:
+                    waiting.pop(key, None)
+                    yield key, script
             pending = [
                 key
-                for key, script in scripts.items()
+                for key, script in waiting.items()
                 if any(read.table in outdated for read in script.reads)
             ]
             if not pending:
                 break
-        return scripts
+        yield from waiting.items()
 
     def _file_progress(self, step: str, number: int, files: int) -> Callable[[float], None]:
         """A callback that converts the progress of one file to the progress of all files."""
@@ -393,7 +399,6 @@ def sort_by_dependency(texts: Mapping[str, str]) -> list[str]:
 
     Regular expressions suffice, since scripts are analysed again if the order was wrong.
     """
-    words_by_key = {key: frozenset(_WORD.findall(text.lower())) for key, text in texts.items()}
     creators: dict[str, str] = {}
     for key, text in texts.items():
         for name in _CREATED_TABLE.findall(text):
@@ -401,8 +406,8 @@ def sort_by_dependency(texts: Mapping[str, str]) -> list[str]:
             if last:
                 creators.setdefault(last[0], key)
     dependencies = {
-        key: {creators[name] for name in words & creators.keys()} - {key}
-        for key, words in words_by_key.items()
+        key: {creators[name] for name in creators.keys() & _WORD.findall(text.lower())} - {key}
+        for key, text in texts.items()
     }
     # Depth first, so that a cycle only affects the order of its own texts.
     ordered: list[str] = []

@@ -25,6 +25,7 @@ from lumos.model.lineage import Edge, Script
 from lumos.progress import Progress
 from lumos.storage.file_names import FileNames, is_inside
 from lumos.store import Store
+from lumos.store.lineage import ReporterContents
 from lumos.store.transaction import current_user
 
 if TYPE_CHECKING:
@@ -225,11 +226,19 @@ class LineageIngest:
         counts: list[EdgeCounts] = []
         try:
             with store.transaction() as transaction:
-                for each in resolved:
-                    changes = transaction.lineage.report(
-                        each.reporter, each.edges, each.jobs, each.scripts, each.owners,
-                        unparsed=each.unparsed, consumers=each.consumers, at=self._at,
-                    )  # fmt: skip
+                reports = [
+                    ReporterContents(
+                        reporter=each.reporter,
+                        edges=each.edges,
+                        items=(*each.jobs, *each.consumers),
+                        scripts=each.scripts,
+                        owners=each.owners,
+                        unparsed=each.unparsed,
+                    )
+                    for each in resolved
+                ]
+                all_changes = transaction.lineage.report_all(reports, at=self._at)
+                for each, changes in zip(resolved, all_changes, strict=True):
                     if each.memory is not None:
                         transaction.lineage.save_memory(each.reporter, each.memory)
                     counts.append(

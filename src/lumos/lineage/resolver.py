@@ -50,6 +50,8 @@ class SchemaCache:
         self._schemas: dict[str, Schema | None] = {}
         # Column names of the schema, by exact and lower-case name.
         self._column_names: dict[str, dict[str, str]] = {}
+        # Paths in the case of the schema, since a join names the same columns many times.
+        self._paths: dict[tuple[str, str], str] = {}
 
     def of(self, urn: str) -> Schema | None:
         """The schema of a dataset, if known."""
@@ -68,10 +70,16 @@ class SchemaCache:
 
         If a column is called like the path, such as `user.name`, the path is that column.
         """
-        if name := self._find_name(urn, path):
-            return lineage_path(name)
-        nested_steps = "".join(lineage_steps(path)[1:])
-        return lineage_path(self.in_schema_case(urn, lineage_column(path))) + nested_steps
+        found = self._paths.get((urn, path))
+        if found is None:
+            if name := self._find_name(urn, path):
+                found = lineage_path(name)
+            else:
+                nested_steps = "".join(lineage_steps(path)[1:])
+                column = self.in_schema_case(urn, lineage_column(path))
+                found = lineage_path(column) + nested_steps
+            self._paths[urn, path] = found
+        return found
 
     def in_schema_case(self, urn: str, column: str) -> str:
         """A column in the case of the schema, or as given if it is not in the schema."""
@@ -119,6 +127,8 @@ class ColumnLookup:
         # Columns of created tables by URN, since the table of a query file has several names.
         self._created: dict[str, Mapping[str, str]] = {}
         self._not_found: dict[str, set[Parts]] = {}
+        # The number of lookups so far of tables that a later script may create.
+        self.unknown = 0
         self._columns_by_urn: dict[str, Mapping[str, str] | None] = {}
 
     def add_created(self, created_columns: Mapping[Parts, Sequence[str]]) -> frozenset[Parts]:
@@ -141,6 +151,7 @@ class ColumnLookup:
             return None
         columns = self._created.get(resolution.urn)
         if columns is None:
+            self.unknown += 1
             self._not_found.setdefault(resolution.urn, set()).add(parts)
         return columns
 
@@ -355,8 +366,15 @@ class _ReporterNames:
         self._dialect = dialect
         self._aliases = {each.dataset: each.others for each in reported.aliases}
         self._ambiguous: dict[str, TableReport] = {}
+        self._urns: dict[DatasetReference, str] = {}
 
     def urn(self, reference: DatasetReference) -> str:
+        """The URN of a name, which is the same everywhere in a report."""
+        if reference not in self._urns:
+            self._urns[reference] = self._find_urn(reference)
+        return self._urns[reference]
+
+    def _find_urn(self, reference: DatasetReference) -> str:
         report = self._resolver.find(
             reference, dialect=self._dialect, others=self._aliases.get(reference, ())
         )

@@ -1,12 +1,21 @@
 """Fields and schemas, with their fingerprints and their text format (one field per line)."""
 
 import hashlib
+import re
 from collections.abc import Iterable, Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
+from typing import Final
 
 import msgspec
 
-from lumos.model.types import TOKENS, DataType, TypeReader, quoted_name, quoted_text
+from lumos.model.types import (
+    TOKENS,
+    DataType,
+    SchemaSyntaxError,
+    TypeReader,
+    quoted_name,
+    quoted_text,
+)
 
 # Terms, compliance labels and properties are annotations: fingerprints ignore them.
 
@@ -129,7 +138,24 @@ def parse_schema(text: str, *, strict: bool = False) -> Schema:
     A `strict` parser rejects likely mistakes that other tools allow: empty enums and unions, and
     repeated members, symbols and options.
     """
+    if not _SPANS_LINES.search(text):
+        try:
+            fields = [
+                field for line in text.split("\n") for field in _parse_line(line, strict=strict)
+            ]
+        except SchemaSyntaxError:
+            # Read the entire text, for the position of the error.
+            pass
+        else:
+            if len({field.name for field in fields}) == len(fields):
+                return Schema(fields=tuple(fields))
     return _SchemaReader(text, strict=strict).schema()
+
+
+# Cached: the schemas of a repository repeat the same columns in thousands of files.
+@lru_cache(maxsize=16_384)
+def _parse_line(line: str, *, strict: bool) -> tuple[Field, ...]:
+    return _SchemaReader(line, strict=strict).schema().fields
 
 
 def comments_in(text: str) -> Iterator[tuple[int, str]]:
@@ -140,6 +166,10 @@ def comments_in(text: str) -> Iterator[tuple[int, str]]:
             yield line + 1, match.group()
         line += match.group().count("\n")
         offset = match.end()
+
+
+# Texts in quotes may contain the end of a line.
+_SPANS_LINES: Final = re.compile(r"['`]")
 
 
 class _SchemaReader(TypeReader):

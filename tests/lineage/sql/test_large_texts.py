@@ -1,5 +1,7 @@
 """Texts that would take too much time or memory are bounded; alike statements are analysed once."""
 
+import gc
+
 import pytest
 
 from lineage.sql.edges import direct, of, uses
@@ -215,3 +217,19 @@ def test_the_relations_that_scalar_subqueries_read_are_counted(
     monkeypatch.setattr(context, "MAX_ORIGINS", 1_000)
     script = of(f"create table o as with c as (select t1.a from {tables}) select {values}")
     assert "columns and origins" in problem(script)
+
+
+def test_trees_and_tokens_are_freed_without_the_garbage_collector() -> None:
+    """Finding their cycles took a fifth of the time of reading many files."""
+    columns = ", ".join(f"t.a{number} + 1 as a{number}" for number in range(300))
+    text = f"create table x as select {columns} from t where t.a1 > 0"
+    analyse(text)
+    gc.collect()
+    gc.disable()
+    try:
+        analyse(text)
+        unreachable = gc.collect()
+    finally:
+        gc.enable()
+    # There are about 2,400 tokens, and as many nodes.
+    assert unreachable < 1_500

@@ -332,6 +332,9 @@ class ExpressionTypes:
         stack = [column]
         while stack:
             column = stack.pop()
+            if id(column) in ids:
+                # A chain of unions that each read the one before twice has 2 ** n ways to a column.
+                continue
             ids.add(id(column))
             definition = column.definition
             if isinstance(definition, OuterJoined):

@@ -72,6 +72,9 @@ class Clause(Enum):
     START = (TokenType.START_WITH, TokenType.BEGIN)
     CONNECT = (TokenType.CONNECT_BY,)
 
+    # Clauses are parts of many keys, and Enum computes hashes in Python.
+    __hash__ = object.__hash__
+
 
 _LIST_CLAUSES: Final = frozenset({Clause.GROUP, Clause.ORDER, Clause.PARTITION})
 _BEFORE_ROWS: Final = frozenset({TokenType.VALUES, TokenType.REPLACE})

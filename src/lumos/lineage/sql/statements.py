@@ -89,6 +89,10 @@ class EdgeRecorder:
             is_same = type(path) is str and text == path
             yield edge if is_same else msgspec.structs.replace(edge, from_column=text)
 
+    def forget_texts(self) -> None:
+        """Drop the texts of clauses, which refer to the tokens of the script."""
+        self._texts.clear()
+
     def rename(self, old_name: Parts, new_name: Parts) -> None:
         """Rename a table that the script wrote."""
         self.edges = {

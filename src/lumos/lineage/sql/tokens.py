@@ -352,6 +352,8 @@ def statement_shape(tokens: Sequence[Token]) -> StatementShape | None:
 
 def repeated_rows(tokens: Sequence[Token]) -> list[Token]:
     """The tokens of rows after VALUES that have the shape of an earlier row, with their commas."""
+    if not any(token.token_type is TokenType.VALUES for token in tokens):
+        return []
     shapes: set[StatementShape] = set()
     repeated: list[Token] = []
     for start, end in _rows(tokens):

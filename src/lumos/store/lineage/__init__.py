@@ -19,7 +19,7 @@ from lumos.store.lineage.walks import (
     ReachedDataset,
     Walk,
 )
-from lumos.store.lineage.writer import LineageWriter
+from lumos.store.lineage.writer import LineageWriter, ReporterContents
 
 __all__ = [
     "ColumnNode",
@@ -35,6 +35,7 @@ __all__ = [
     "MergedEdge",
     "ReachedColumn",
     "ReachedDataset",
+    "ReporterContents",
     "StoredEdge",
     "Walk",
     "merge_edges",

@@ -1,6 +1,8 @@
 """Contents of lineage reports besides edges and jobs: SQL texts, unparsed statements, owners."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final
 
 import msgspec
@@ -17,46 +19,52 @@ MAX_SCRIPT_BYTES: Final = 1024**2
 
 
 def replace_scripts(
-    connection: Connection, reporter: int, scripts: Sequence[Script], nodes: Mapping[str, int]
+    connection: Connection, scripts: Mapping[int, Sequence[Script]], nodes: Mapping[str, int]
 ) -> None:
-    """Replace the SQL texts of a reporter; `nodes` has the ids of their datasets."""
+    """Replace the SQL texts of reporters; `nodes` has the ids of their datasets."""
     # The body is stored without the dataset, which may be renamed.
-    rows = dict.fromkeys(
+    rows = (
         (
+            reporter,
             None if script.dataset is None else nodes[script.dataset],
             to_json(msgspec.structs.replace(script, dataset=None)),
         )
-        for script in scripts
+        for reporter, some in scripts.items()
+        for script in some
         if len(script.sql.encode()) <= MAX_SCRIPT_BYTES
     )
-    _replace_rows(connection, tables.lineage_script, reporter, ("dataset", "body"), rows)
+    _replace_rows(connection, tables.lineage_script, ("dataset", "body"), scripts, rows)
 
 
 def replace_unparsed(
-    connection: Connection, reporter: int, statements: Sequence[UnparsedStatement]
+    connection: Connection, statements: Mapping[int, Sequence[UnparsedStatement]]
 ) -> None:
-    rows = dict.fromkeys((to_json(statement),) for statement in statements)
-    _replace_rows(connection, tables.lineage_unparsed, reporter, ("body",), rows)
+    """Replace the unparsed statements of reporters."""
+    rows = ((reporter, to_json(each)) for reporter, some in statements.items() for each in some)
+    _replace_rows(connection, tables.lineage_unparsed, ("body",), statements, rows)
 
 
 def _replace_rows(
     connection: Connection,
     table: Table,
-    reporter: int,
     columns: tuple[str, ...],
-    rows: Collection[tuple[Any, ...]],
+    reporters: Collection[int],
+    rows: Iterable[tuple[Any, ...]],
 ) -> None:
-    """Replace the rows of a reporter: insert missing ones, and delete all others."""
-    statement = select(table.c.id, *(table.c[name] for name in columns))
-    stored = connection.execute(statement.where(table.c.reporter == reporter))
+    """Replace the rows of reporters: insert missing ones, and delete all others.
+
+    A row has the reporter and the columns.
+    """
+    all_columns = ("reporter", *columns)
+    statement = select(table.c.id, *(table.c[name] for name in all_columns))
+    stored = connection.execute(statement.where(among(connection, table.c.reporter, reporters)))
     present = {tuple(values): id for id, *values in stored}
-    deleted = [id for values, id in present.items() if values not in rows]
+    wanted = dict.fromkeys(rows)
+    deleted = [id for values, id in present.items() if values not in wanted]
     if deleted:
         connection.execute(delete(table).where(among(connection, table.c.id, deleted)))
     new = [
-        {"reporter": reporter, **dict(zip(columns, values, strict=True))}
-        for values in rows
-        if values not in present
+        dict(zip(all_columns, values, strict=True)) for values in wanted if values not in present
     ]
     if new:
         connection.execute(table.insert(), new)
@@ -185,19 +193,27 @@ _UNPARSED: Final = tables.lineage_unparsed.c
 Owners = Mapping[str, tuple[str, ...]]
 
 
-def replace_owners(connection: Connection, reporter: int, owners: Owners) -> None:
-    """Replace the owners that a reporter reports, by URN."""
-    bodies = {urn: to_json(names) for urn, names in owners.items() if names}
-    statement = select(_OWNER.urn, _OWNER.body).where(_OWNER.reporter == reporter)
-    present = {row.urn: row.body for row in connection.execute(statement)}
-    deleted = [urn for urn, body in present.items() if bodies.get(urn) != body]
-    if deleted:
-        is_deleted = (_OWNER.reporter == reporter) & among(connection, _OWNER.urn, deleted)
-        connection.execute(delete(tables.lineage_owner).where(is_deleted))
+def replace_owners(connection: Connection, owners: Mapping[int, Owners]) -> None:
+    """Replace the owners that reporters report, by URN."""
+    bodies = {
+        (reporter, urn): to_json(names)
+        for reporter, some in owners.items()
+        for urn, names in some.items()
+        if names
+    }
+    statement = select(_OWNER.reporter, _OWNER.urn, _OWNER.body).where(
+        among(connection, _OWNER.reporter, owners)
+    )
+    present = {(row.reporter, row.urn): row.body for row in connection.execute(statement)}
+    deleted = [key for key, body in present.items() if bodies.get(key) != body]
+    for reporter, group in groupby(sorted(deleted), key=itemgetter(0)):
+        is_deleted = among(connection, _OWNER.urn, [urn for _, urn in group])
+        statement_of_reporter = delete(tables.lineage_owner).where(_OWNER.reporter == reporter)
+        connection.execute(statement_of_reporter.where(is_deleted))
     new = [
         {"reporter": reporter, "urn": urn, "body": body}
-        for urn, body in bodies.items()
-        if present.get(urn) != body
+        for (reporter, urn), body in bodies.items()
+        if present.get((reporter, urn)) != body
     ]
     if new:
         connection.execute(tables.lineage_owner.insert(), new)

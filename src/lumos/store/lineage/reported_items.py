@@ -32,6 +32,15 @@ def kind_of(urn: str) -> str:
     return JOBS if urn.startswith(SCHEME) else ENTITIES
 
 
+def reporters_with_items(
+    connection: Connection, items: Mapping[int, Sequence[ReportedItem]]
+) -> list[int]:
+    """Those of some reporters that have new or stored items."""
+    statement = select(_ITEM.reporter).distinct().where(among(connection, _ITEM.reporter, items))
+    stored = set(connection.scalars(statement))
+    return [reporter for reporter, some in items.items() if some or reporter in stored]
+
+
 def replace_items(
     connection: Connection, reporter: int, items: Sequence[ReportedItem], *, at: datetime
 ) -> set[str]:

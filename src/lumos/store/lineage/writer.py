@@ -1,6 +1,7 @@
 """Writes lineage: a report replaces the earlier one of the same reporter."""
 
 import uuid
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
@@ -31,11 +32,33 @@ from lumos.store.lineage.edges import (
     node_ids,
     reported_upstream,
 )
-from lumos.store.lineage.reported_items import add_items, replace_items
+from lumos.store.lineage.reported_items import (
+    ReportedItem,
+    add_items,
+    replace_items,
+    reporters_with_items,
+)
 from lumos.store.statements import among, replace
 
 # The id of the only row of `lineage_revision`.
 _REVISION_ID: Final = 1
+
+
+class _EdgeChanges:
+    """The changed edges of one reporter, as the nodes at their ends."""
+
+    def __init__(self) -> None:
+        self.added: list[tuple[int, int]] = []
+        self.changed: list[tuple[int, int]] = []
+        self.removed: list[tuple[int, int]] = []
+
+    @property
+    def ends(self) -> list[tuple[int, int]]:
+        return [*self.added, *self.changed, *self.removed]
+
+    @property
+    def nodes(self) -> set[int]:
+        return {id for ends in self.ends for id in ends}
 
 
 class _EdgeKey(NamedTuple):
@@ -45,6 +68,17 @@ class _EdgeKey(NamedTuple):
     upstream: int
     downstream: int
     job: int
+
+
+class ReporterContents(NamedTuple):
+    """What one reporter reports: edges, jobs and consumers (`items`), SQL texts and the like."""
+
+    reporter: str
+    edges: Sequence[Edge]
+    items: Sequence[ReportedItem] = ()
+    scripts: Sequence[Script] = ()
+    owners: report_contents.Owners = MappingProxyType({})
+    unparsed: Sequence[UnparsedStatement] = ()
 
 
 class LineageWriter:
@@ -75,26 +109,41 @@ class LineageWriter:
 
         SQL texts that are too long are not stored.
         """
+        report = ReporterContents(reporter, edges, (*jobs, *consumers), scripts, owners, unparsed)
+        return self.report_all([report], at=at)[0]
+
+    def report_all(
+        self, reports: Sequence[ReporterContents], *, at: datetime
+    ) -> list[LineageChanges]:
+        """Replace what several reporters reported, as `report` does, with few statements."""
         if self._connection.dialect.name == "sqlite":
             # Overwrite deleted SQL, which may be confidential, in free pages.
             self._connection.exec_driver_sql("PRAGMA secure_delete = ON")
-        changed = self._replace({reporter: edges}, at=at)
-        id = self._reporter_id(reporter)
-        self.changed_items |= replace_items(self._connection, id, (*jobs, *consumers), at=at)
-        nodes = self._node_ids({each.dataset for each in scripts if each.dataset is not None})
-        report_contents.replace_scripts(self._connection, id, scripts, nodes)
-        report_contents.replace_owners(self._connection, id, owners)
-        report_contents.replace_unparsed(self._connection, id, unparsed)
-        return changed
+        changed = self._replace({each.reporter: each.edges for each in reports}, at=at)
+        ids = self._reporter_ids([each.reporter for each in reports])
+        items = {ids[each.reporter]: each.items for each in reports}
+        for id in reporters_with_items(self._connection, items):
+            self.changed_items |= replace_items(self._connection, id, items[id], at=at)
+        datasets = {script.dataset for each in reports for script in each.scripts}
+        nodes = self._node_ids({urn for urn in datasets if urn is not None})
+        by_id = [(ids[each.reporter], each) for each in reports]
+        report_contents.replace_scripts(
+            self._connection, {id: each.scripts for id, each in by_id}, nodes
+        )
+        report_contents.replace_owners(self._connection, {id: each.owners for id, each in by_id})
+        report_contents.replace_unparsed(
+            self._connection, {id: each.unparsed for id, each in by_id}
+        )
+        return [changed[each.reporter] for each in reports]
 
     def add(
         self, reporter: str, edges: Sequence[Edge], jobs: Sequence[Job] = (), *, at: datetime
     ) -> LineageChanges:
         """Add or update edges and jobs of a reporter, without deleting others."""
         changed = self._replace({reporter: edges}, at=at, add_only=True)
-        id = self._reporter_id(reporter)
+        id = self._reporter_ids([reporter])[reporter]
         self.changed_items |= add_items(self._connection, id, jobs, at=at)
-        return changed
+        return changed[reporter]
 
     def save_memory(self, reporter: str, memory: bytes) -> None:
         """Store the state that a reporter needs to interpret later input."""
@@ -208,7 +257,7 @@ class LineageWriter:
 
     def _replace(
         self, reports: Mapping[str, Sequence[Edge]], *, at: datetime, add_only: bool = False
-    ) -> LineageChanges:
+    ) -> dict[str, LineageChanges]:
         """Replace the edges of the given reporters, or with `add_only` add and update them."""
         self._lock(reports)
         self._reported.clear()
@@ -254,20 +303,32 @@ class LineageWriter:
             [stored[key].id for key in wanted if key in stored], reporters, add_only, at
         )
         self._has_graph_changes |= bool(new)
-        affected = {
-            *((row["upstream"], row["downstream"]) for row in new),
-            *((key.upstream, key.downstream) for key in deleted),
+        keys = {row.id: key for key, row in stored.items()}
+        changed_keys = [keys[each["wanted"]] for each in changed]
+        by_reporter: dict[int, _EdgeChanges] = {id: _EdgeChanges() for id in reporters.values()}
+        for row in new:
+            by_reporter[row["reporter"]].added.append((row["upstream"], row["downstream"]))
+        for key in changed_keys:
+            by_reporter[key.reporter].changed.append((key.upstream, key.downstream))
+        for key in deleted:
+            by_reporter[key.reporter].removed.append((key.upstream, key.downstream))
+        wanted_edges = Counter(key.reporter for key in wanted)
+        nodes_touched = {id for each in by_reporter.values() for id in each.nodes}
+        urn_of = self._urns_by_id(nodes_touched)
+        self._changed_nodes |= {
+            downstream for each in by_reporter.values() for _, downstream in each.ends
         }
-        ids = {each["wanted"] for each in changed}
-        affected |= {(key[1], key[2]) for key, row in stored.items() if row.id in ids}
-        self._changed_nodes |= {downstream for _, downstream in affected}
-        return LineageChanges(
-            added=len(new),
-            changed=len(changed),
-            removed=len(deleted),
-            unchanged=len(wanted) - len(new) - len(changed),
-            touched=self._urns({id for ends in affected for id in ends}),
-        )
+        return {
+            name: LineageChanges(
+                added=len(changes.added),
+                changed=len(changes.changed),
+                removed=len(changes.removed),
+                unchanged=wanted_edges[id] - len(changes.added) - len(changes.changed),
+                touched=tuple(sorted(urn_of[node] for node in changes.nodes)),
+            )
+            for name, id in reporters.items()
+            for changes in (by_reporter[id],)
+        }
 
     def _update_last_seen(
         self, ids: Sequence[int], reporters: Mapping[str, int], add_only: bool, at: datetime
@@ -300,21 +361,19 @@ class LineageWriter:
         for name in sorted(names):
             lock_in_transaction(self._connection, f"lineage {name}")
 
-    def _reporter_id(self, name: str) -> int:
+    def _reporter_ids(self, names: Collection[str]) -> dict[str, int]:
         reporter = tables.lineage_reporter.c
-        statement = select(reporter.id).where(reporter.name == name)
-        return int(self._connection.execute(statement).scalar_one())
+        is_named = among(self._connection, reporter.name, names)
+        ids = select(reporter.id, reporter.name).where(is_named)
+        return {row.name: row.id for row in self._connection.execute(ids)}
 
     def _update_reporters(self, names: Collection[str], *, at: datetime) -> dict[str, int]:
         """Set the time of the last report of reporters, and return their ids by name."""
-        reporter = tables.lineage_reporter
         statement = _upsert_reporters(self._connection.dialect.name)
         rows = [{"name": name, "reported_at": at} for name in sorted(names)]
         if rows:
             self._connection.execute(statement, rows)
-        is_named = among(self._connection, reporter.c.name, names)
-        ids = select(reporter.c.id, reporter.c.name).where(is_named)
-        return {row.name: row.id for row in self._connection.execute(ids)}
+        return self._reporter_ids(names)
 
     def _node_ids(self, urns: Collection[str]) -> dict[str, int]:
         """The node ids of URNs; former URNs are resolved."""
@@ -325,9 +384,12 @@ class LineageWriter:
         return {urn: ids[name] for urn, name in names.items()}
 
     def _urns(self, ids: Collection[int]) -> tuple[str, ...]:
+        return tuple(sorted(self._urns_by_id(ids).values()))
+
+    def _urns_by_id(self, ids: Collection[int]) -> dict[int, str]:
         node = tables.lineage_node.c
-        statement = select(node.urn).where(among(self._connection, node.id, ids))
-        return tuple(sorted(self._connection.scalars(statement)))
+        statement = select(node.id, node.urn).where(among(self._connection, node.id, ids))
+        return {row.id: row.urn for row in self._connection.execute(statement)}
 
     def _delete_reporters(self, names: Collection[str]) -> None:
         """Delete reporters with everything they reported."""
