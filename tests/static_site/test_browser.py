@@ -20,7 +20,6 @@ from web.test_browser import WEB, chromium, visit
 __all__ = ["chromium"]
 pytestmark = pytest.mark.slow
 DATASETS = 20_000
-MAX_SECONDS = 3.0
 
 
 @pytest.fixture(scope="module")
@@ -67,19 +66,20 @@ def large_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("kind", ["disk", "server"])
-def test_twenty_thousand_datasets_load_in_three_seconds(
+def test_every_page_of_twenty_thousand_datasets_opens(
     large_site: Path, chromium: str, kind: str
 ) -> None:
+    # `python -m benchmarks site` measures how fast the pages open.
     if kind == "disk":
-        seconds = _measure(f"file://{large_site}", chromium)
+        pages = _open_pages(f"file://{large_site}", chromium)
     else:
         with file_server(large_site) as address:
-            seconds = _measure(address, chromium)
-    slow = {page: each for page, each in seconds.items() if each > MAX_SECONDS}
-    assert slow == {}, seconds
+            pages = _open_pages(address, chromium)
+    assert pages == {"empty", "home", "all", "search", "dataset"}
 
 
-def _measure(address: str, chromium: str) -> dict[str, float]:
+def _open_pages(address: str, chromium: str) -> set[str]:
+    """Open each page until the text that only its data has appears; returns the pages."""
     last = DATASETS - 1
     done = node(
         ["scripts/site_speed.mjs", address, name_of(last), urn_of(last)], cwd=WEB,
@@ -87,5 +87,4 @@ def _measure(address: str, chromium: str) -> dict[str, float]:
         capture_output=True, text=True, timeout=600,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    seconds: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return seconds
+    return set(json.loads(done.stdout.splitlines()[-1]))
