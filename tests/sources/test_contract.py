@@ -404,6 +404,8 @@ class InGlue(Place):
 class InMetastore(Place):
     secrets = (HUSH,)
     odd_tables = ("select", "mixed_case", "drop_table_users")
+    # Hive's metastore stores column names in lower case.
+    odd_columns = tuple(name.lower() for name in ODD)
 
     def __init__(self, metastore: HiveMetastore) -> None:
         self._metastore = metastore
