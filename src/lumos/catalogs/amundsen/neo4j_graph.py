@@ -7,7 +7,6 @@ for them. All values from outside are parameters.
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
 from neo4j import Driver, GraphDatabase, ManagedTransaction, Session, TrustCustomCAs
@@ -128,10 +127,13 @@ class Neo4jGraph(graph.Graph):
         """Create the same constraints as databuilder; without them, a write scans all nodes."""
         if self._is_indexed:
             return
-        for label in _LABELS:
-            statement = f"CREATE CONSTRAINT IF NOT EXISTS FOR (n:{label}) REQUIRE n.key IS UNIQUE"
-            # In transactions of their own: while one is created, Neo4j may wait for locks.
-            self._write(partial(_run, statement=statement))
+        with self._errors(), self._driver.session() as session:
+            for label in _LABELS:
+                # Neo4j commits it itself: a transaction of the client that is lost before its
+                # commit leaves an index behind, which prevents the constraint.
+                session.run(
+                    f"CREATE CONSTRAINT IF NOT EXISTS FOR (n:{label}) REQUIRE n.key IS UNIQUE"
+                ).consume()
         self._is_indexed = True
 
     def _read(self, work: Callable[[ManagedTransaction], T]) -> T:
