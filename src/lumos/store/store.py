@@ -143,8 +143,8 @@ class Store:
         """Open the store in a database; with `create`, create it if there is none."""
         if create and database.is_empty():
             database.upgrade()
-        # Requests of a server open the store many times a second.
-        database.check_revision(max_age=_REVISION_SECONDS)
+        # Requests of a server open the store many times a second; scans and workers create it.
+        database.check_revision(max_age=0 if create else _REVISION_SECONDS)
         if create:
             database.check_writable()
         return cls(database, listeners)
