@@ -20,12 +20,19 @@ Links = tuple[tuple[str, str], ...]
 class ImpactContext:
     """Everything downstream of a dataset (and of `others`), read in a few large queries."""
 
-    def __init__(self, store: Store, urn: str, *others: str) -> None:
+    def __init__(
+        self,
+        store: Store,
+        urn: str,
+        *others: str,
+        schemas: dict[str, Schema | None] | None = None,
+    ) -> None:
+        """`schemas` are those that contexts of other changes have read; missing ones are added."""
         self.store = store
+        self._shared_schemas = {} if schemas is None else schemas
         self._all_unparsed = store.lineage.unparsed()
         self._walk: Walk = self._walk_downstream(urn, others)
         self._other_derivations: dict[str, tuple[DatasetDerivation, ...]] = {}
-        self._other_schemas: dict[str, Schema | None] = {}
         self._assumed_schema: Schema | None = None
 
     @property
@@ -111,11 +118,10 @@ class ImpactContext:
         """The current schema of any dataset, downstream or not."""
         if urn == self.urn and self._assumed_schema is not None:
             return self._assumed_schema
-        if urn in self._schemas:
-            return self._schemas[urn]
-        if urn not in self._other_schemas:
-            self._other_schemas[urn] = self.store.schemas.current([urn]).get(urn)
-        return self._other_schemas[urn]
+        schemas = self._schemas
+        if urn not in schemas:
+            schemas[urn] = self.store.schemas.current([urn]).get(urn)
+        return schemas[urn]
 
     def assume_schema(self, schema: Schema) -> None:
         """Use this as the current schema of the dataset instead of the stored one."""
@@ -142,14 +148,17 @@ class ImpactContext:
         return derivations
 
     @cached_property
-    def _schemas(self) -> Mapping[str, Schema | None]:
+    def _schemas(self) -> dict[str, Schema | None]:
         """Schemas of all tables that the SQL may need, in one query."""
         urns = {self.urn, *self.datasets}
         for derivations in self._derivations.values():
             for derivation in derivations:
                 urns.update(urn for _, urn in derivation.tables)
                 urns.update(edge.upstream for edge in derivation.edges)
-        return dict.fromkeys(urns) | self.store.schemas.current(urns)
+        shared = self._shared_schemas
+        missing = urns - shared.keys()
+        shared.update(dict.fromkeys(missing) | self.store.schemas.current(missing))
+        return shared
 
     @cached_property
     def _owners(self) -> Mapping[str, tuple[str, ...]]:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from lumos.lineage.drawing.picture import Picture
     from lumos.model.change import Finding
     from lumos.model.conversions.sql_types import Dialect
+    from lumos.model.schema import Schema
     from lumos.schemas.proposal_reader import ProposalKind
     from lumos.schemas.reports import DatasetDiff
 
@@ -129,10 +130,12 @@ class ImpactService:
         store = self._open()
         urn_of = stored_urns(store, [diff.urn for diff in differences])
         reports = []
+        # Read once: each dataset may be read by what is downstream of many changes.
+        schemas: dict[str, Schema | None] = {}
         for diff in differences:
             if is_new(diff):
                 continue
-            context = ImpactContext(store, urn_of[diff.urn])
+            context = ImpactContext(store, urn_of[diff.urn], schemas=schemas)
             if is_removed(diff):
                 reports.append(self._analyse_removal(context))
             else:
