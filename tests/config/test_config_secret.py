@@ -13,7 +13,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lumos.config import ConfigurationError, ConnectionString, Secret, load
-from lumos.config.secret import guard_option, is_secret_name, mask_secret_text
+from lumos.config.secret import (
+    guard_option,
+    is_secret_name,
+    mask_secret_text,
+    mask_values,
+    secret_values,
+)
 from lumos.config.settings import SparkSettings
 
 # No word of the configuration or of an error contains six of these in a row.
@@ -252,3 +258,9 @@ def test_spark_options_are_revealed_for_spark_alone() -> None:
     spark = SparkSettings(config={"a.token": Secret("hush"), "b": True, "c": 1.5})
     assert "hush" not in repr(spark)
     assert spark.properties() == {"a.token": "hush", "b": "true", "c": "1.5"}
+
+
+def test_a_secret_that_begins_with_another_one_is_masked_as_a_whole() -> None:
+    environment = {"A_PASSWORD": "violet-otter", "B_PASSWORD": "violet-otter-9317"}
+    values = secret_values(environment)
+    assert mask_values("one violet-otter-9317, two violet-otter", values) == "one ***, two ***"

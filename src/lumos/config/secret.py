@@ -198,7 +198,8 @@ def secret_values(environment: Mapping[str, str]) -> tuple[str, ...]:
 
 def mask_values(text: str, values: Iterable[str]) -> str:
     """The text without some secret values."""
-    for value in values:
+    # The longest first: the rest of a value that begins with another one would remain.
+    for value in sorted(values, key=len, reverse=True):
         text = text.replace(value, MASK)
     return text
 

@@ -12,8 +12,8 @@ class WriteCondition:
 
     `check` reads the dataset in the transaction that holds its lock, and raises an error if the
     dataset has changed. After the first commit, later transactions are not checked, because they
-    belong to the same write. `on_written` reads the dataset at the end of that transaction: nobody
-    else can have written it in between.
+    belong to the same write. `on_written` reads the dataset at the end of that transaction, before
+    another writer can change it.
     """
 
     def __init__(

@@ -3,7 +3,9 @@
 import socket
 
 import pytest
+from neo4j.exceptions import IncompleteCommit
 
+from lumos.catalogs.amundsen.neo4j_graph import Neo4jGraph
 from lumos.catalogs.amundsen.platform import Amundsen
 from lumos.config.platforms import AmundsenPlatform
 from lumos.config.secret import ConnectionString, Secret
@@ -56,3 +58,44 @@ def test_only_schemes_of_neo4j_with_verified_certificates_are_accepted(scheme: s
     uri = ConnectionString(f"{scheme}://graph.example:7687")
     with pytest.raises(MisuseError, match=r"must start with bolt://.*ca_file"):
         Amundsen(AmundsenPlatform(server="http://127.0.0.1:1", neo4j_uri=uri))
+
+
+@pytest.mark.parametrize("failures", [0, 3, 11])
+def test_a_stub_session_that_does_not_confirm_its_commit_is_repeated(
+    monkeypatch: pytest.MonkeyPatch, closed_port: int, failures: int
+) -> None:
+    attempts = commit_through_stub_sessions(monkeypatch, closed_port, failures)
+    assert attempts == failures + 1
+
+
+def test_a_commit_that_stub_sessions_never_confirm_is_reported(
+    monkeypatch: pytest.MonkeyPatch, closed_port: int
+) -> None:
+    with pytest.raises(CatalogUnreachable):
+        commit_through_stub_sessions(monkeypatch, closed_port, 12)
+
+
+def commit_through_stub_sessions(monkeypatch: pytest.MonkeyPatch, port: int, failures: int) -> int:
+    """Clean up through sessions that lose the connection during the first commits."""
+    attempts = 0
+
+    class StubSession:
+        def __enter__(self) -> "StubSession":
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            """Nothing is open."""
+
+        def execute_write(self, _work: object) -> None:
+            nonlocal attempts
+            attempts += 1
+            if attempts <= failures:
+                raise IncompleteCommit("The connection was lost.")
+
+    graph = Neo4jGraph(settings(port), platform="amundsen")
+    monkeypatch.setattr(graph._driver, "session", StubSession)
+    try:
+        graph.clean_up()
+    finally:
+        graph.close()
+    return attempts

@@ -145,18 +145,19 @@ class Neo4jGraph(graph.Graph):
             return self._confirmed(lambda session: session.execute_write(work))
 
     def _confirmed(self, transact: Callable[[Session], T]) -> T:
-        """Run a transaction again whose commit was not confirmed: all of them are idempotent.
+        """Repeat a transaction until its commit is confirmed: all of them are idempotent.
 
         The driver itself only repeats those that certainly failed.
         """
-        for remaining in reversed(range(_MAX_COMMITS)):
+        attempts = 1
+        while True:
             try:
                 with self._driver.session() as session:
                     return transact(session)
             except faults.IncompleteCommit:
-                if not remaining:
+                if attempts == _MAX_COMMITS:
                     raise
-        raise AssertionError("unreachable")
+                attempts += 1
 
     @contextmanager
     def _errors(self) -> Iterator[None]:

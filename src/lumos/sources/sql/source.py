@@ -149,7 +149,7 @@ class SqlSource(TableSource):
     def _read_each(
         self, catalog: Catalog, schemas: Sequence[str], read: Callable[[str], None]
     ) -> list[Problem]:
-        """Read schemas one by one; the problems of those that the database refuses to list.
+        """Read schemas one by one; returns a problem for each that the database refuses to list.
 
         Raises the first error if it refuses all of them, or if the connection is lost.
         """
