@@ -341,7 +341,7 @@ def _found(watcher: _Watcher, root: Path, number: int, *, within: float = _INTER
     unfinished = root.parent / f"{number}.parquet"
     pq.write_table(wider, unfinished)
     time.sleep(random.Random(number).uniform(0, within))
-    unfinished.rename(newest.with_name("zz-wider.parquet"))
+    unfinished.rename(newest.with_name("part-99999.parquet"))
     written = datetime.now(UTC)
     told, polled = watcher.heard(dataset.name)
     found = _Found((told - written).total_seconds(), (told - polled).total_seconds())
