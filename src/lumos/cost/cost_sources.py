@@ -344,7 +344,7 @@ class _MeterImport:
                     added = costs.add_usage(reporter, rows, at=at, replace_runs=kind != "table")
                     change = MeterChange(*(a + b for a, b in zip(change, added, strict=True)))
                 meters.append(_import_summary(reporter, kind, readings, change))
-                transaction.audit("cost.ingest", reporter, at=at)
+                transaction.audit("cost ingest", reporter, at=at)
         remarks = [
             remark
             for readings in self.readings.values()
