@@ -532,6 +532,37 @@ def test_a_lossy_queue_and_killed_watchers_leave_a_true_store(
     assert chaos.queue.is_empty
 
 
+@pytest.mark.usefixtures("without_spark", "workplace")
+def test_what_a_killed_scan_recorded_is_not_deleted_by_events_of_other_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = tmp_path / "lake"
+    files = [lake / f"orders/dt=2024-01-0{day}/part-0.parquet" for day in (1, 2)]
+    lumos = Lumos(overrides={"storage.path": str(tmp_path / "lumos.db"),
+                             "scan.max_removed_share": 1.0})  # fmt: skip
+    section = FileSourceSettings(paths=(str(lake),))
+
+    def scan(*changed: Path) -> None:
+        lumos._discovery._scan_unattended(section, [str(each) for each in changed])
+
+    write_parquet(lake / "users/part-0.parquet", id=pa.int64())
+    lumos.ingest(str(lake))
+    for file in files:
+        write_parquet(file, id=pa.int64())
+
+    def die(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Transaction, "save_scan", die)
+        with pytest.raises(Killed):
+            scan(*files)
+    files[0].unlink()
+    scan(files[0])
+    assert [Path(each.urn).name for each in lumos.list().datasets] == ["orders", "users"]
+    assert lumos.show("orders").dataset["statistics"]["file_count"] == 1
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("without_spark", "workplace")
 @pytest.mark.parametrize("seed", range(int(os.environ.get("LUMOS_CHAOS_ROUNDS", "30"))))

@@ -5,7 +5,7 @@ import logging
 import uuid
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -62,12 +62,17 @@ def check_state(state_uri: str, access: StorageAccess) -> None:
 
 
 class OpenScan(NamedTuple):
-    """A scan that holds the lock of its source; `last_manifest` is the last manifest's name."""
+    """A scan that holds the lock of its source, and the last one that finished."""
 
     target: ScanTarget
     scan: FinishedScan
-    last_manifest: str | None
+    last: FinishedScan | None
     recorder: ScanRecorder
+
+    @property
+    def last_manifest(self) -> str | None:
+        """The name of the last manifest."""
+        return None if self.last is None else self.last.manifest
 
 
 class SourceScanner:
@@ -128,17 +133,20 @@ class SourceScanner:
             last = self.store.last_scan(target.source_id)
             number = 1 if last is None else int(last.scan_id.partition("-")[0]) + 1
             scan_id = f"{number:06d}-{uuid.uuid4().hex[:8]}"
+            finished_at = datetime.now(UTC)
+            if last is not None:
+                # Even if the clock was set back.
+                finished_at = max(finished_at, last.finished_at + timedelta(microseconds=1))
             scan = FinishedScan(
                 source=target.source_id,
                 scan_id=scan_id,
                 manifest=scan_id,
-                finished_at=datetime.now(UTC),
+                finished_at=finished_at,
             )
-            last_manifest = None if last is None else last.manifest
             recorder = ScanRecorder(self._settings, self.store, target.source, scan)
-            referenced = {name for name in (last_manifest,) if name is not None}
+            referenced = set() if last is None else {last.manifest}
             try:
-                yield OpenScan(target, scan, last_manifest, recorder)
+                yield OpenScan(target, scan, last, recorder)
                 referenced.add(scan.manifest)
             finally:
                 if isinstance(target, LakeTarget):
@@ -220,6 +228,9 @@ class SourceScanner:
 
         step = f"Scanning {target.address}"
         self._progress(step)
+        if changed is not None and self._was_interrupted(scan):
+            _log.info("The whole lake %s is listed, since a scan did not finish.", target.address)
+            changed = None
         return scan_lake(
             self._spark,
             target.selection,
@@ -234,6 +245,15 @@ class SourceScanner:
             report_progress=lambda files, share: self._progress(step, files=files, share=share),
             changed=changed,
         )
+
+    def _was_interrupted(self, scan: OpenScan) -> bool:
+        """Whether a scan was killed after it had recorded some of its datasets.
+
+        The last manifest does not describe them, so only a whole scan can tell whether they exist.
+        """
+        recorded_at = self.store.last_recorded_at(scan.scan.source)
+        finished_at = None if scan.last is None else scan.last.finished_at
+        return recorded_at is not None and (finished_at is None or recorded_at > finished_at)
 
     def _inherited_grouping(self, source_id: str) -> "GroupingState | None":
         """The grouping of the last scan of the outermost folder above a root, if there is one."""

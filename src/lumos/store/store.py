@@ -4,6 +4,7 @@ import random
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from datetime import datetime
 from itertools import product
 from typing import Any, Final, TypeVar
 
@@ -581,6 +582,15 @@ class Store:
         with self._database.reading() as connection:
             row = connection.execute(statement).one_or_none()
         return None if row is None else FinishedScan(**row._mapping)
+
+    def last_recorded_at(self, source: str) -> datetime | None:
+        """When a dataset of a source was last recorded, also by a scan that did not finish."""
+        statement = select(func.max(tables.dataset.c.updated_at)).where(
+            tables.dataset.c.source == source
+        )
+        with self._database.reading() as connection:
+            found: datetime | None = connection.execute(statement).scalar_one()
+        return found
 
     def scans(self) -> tuple[FinishedScan, ...]:
         """The last finished scan of every source."""
