@@ -125,8 +125,8 @@ def test_a_log_that_is_still_written_is_read_up_to_its_end(tmp_path: Path) -> No
 
 
 def test_a_bomb_is_not_unfolded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lumos.cost.meters.compression.MAX_LINE_LENGTH", 1024)
-    monkeypatch.setattr("lumos.cost.meters.compression._MAX_RATIO", 10)
+    monkeypatch.setattr("lumos.decompression.ALWAYS_ALLOWED", 1024)
+    monkeypatch.setattr("lumos.decompression.MAX_COMPRESSION_RATIO", 10)
     plain = written(tmp_path / "plain", started()).read_bytes()
     bomb = tmp_path / "bomb"
     bomb.write_bytes(gzip.compress(plain + b'{"Event":"x"}\n' * 1_000_000))

@@ -14,7 +14,6 @@ import pytest
 from lumos.errors import LumosError
 from lumos.snapshots.format.checks import SnapshotProblem
 from lumos.snapshots.format.encodings import json_lines
-from lumos.snapshots.format.encodings import json_lines as zstd_lines
 from lumos.snapshots.format.errors import NotASnapshot, SnapshotError, SnapshotTooLarge
 from lumos.snapshots.format.reader import open_snapshot
 from lumos.snapshots.format.validation import validate
@@ -427,8 +426,8 @@ def compressed(file: Path, pieces: int, piece: bytes) -> Path:
 def test_a_zstd_bomb_is_stopped_in_little_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: bytes
 ) -> None:
-    monkeypatch.setattr(zstd_lines, "ALWAYS_ALLOWED", 4_000_000)
-    monkeypatch.setattr(zstd_lines, "MAX_COMPRESSION_RATIO", 100)
+    monkeypatch.setattr("lumos.decompression.ALWAYS_ALLOWED", 4_000_000)
+    monkeypatch.setattr("lumos.decompression.MAX_COMPRESSION_RATIO", 100)
     monkeypatch.setattr(json_lines, "MAX_LINE", 8_000_000)
     file = compressed(tmp_path / "a.jsonl.zst", 400, piece)
     assert file.stat().st_size < 100_000

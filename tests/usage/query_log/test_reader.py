@@ -304,10 +304,8 @@ def test_a_log_that_ends_in_the_middle_says_so(tmp_path: Path) -> None:
 def test_what_unfolds_without_end_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lumos.usage.query_log import files
-
-    monkeypatch.setattr(files, "_MAX_LINE_BYTES", 200_000)
-    monkeypatch.setattr(files, "_MAX_COMPRESSION_RATIO", 10)
+    monkeypatch.setattr("lumos.decompression.ALWAYS_ALLOWED", 200_000)
+    monkeypatch.setattr("lumos.decompression.MAX_COMPRESSION_RATIO", 10)
     rows = as_csv(SNOWFLAKE) + b'"","","","","","","","",""\n' * 1_000_000
     (tmp_path / "a.csv.gz").write_bytes(gzip.compress(rows))
     with pytest.raises(UnreadableLog, match="decompressed size exceeds the limit"):

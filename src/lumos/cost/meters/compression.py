@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO, Final
 
+from lumos.decompression import max_decompressed_bytes
 from lumos.errors import LumosError
 
 MAX_LINE_LENGTH: Final = 64 * 1024 * 1024
-# Event logs compress to a fiftieth at best; a much larger ratio is a decompression bomb.
-_MAX_RATIO: Final = 1000
 _BUFFER_BYTES: Final = 1024 * 1024
 # The zstd library discards the entire chunk in which a file is truncated, so chunks are short.
 _CHUNK_BYTES: Final = 4096
@@ -56,7 +55,7 @@ def open_decompressed(path: str) -> Iterator[BinaryIO]:
         if decompress is None:
             yield io.BufferedReader(file, _BUFFER_BYTES)
             return
-        limit = MAX_LINE_LENGTH + _MAX_RATIO * os.fstat(file.fileno()).st_size
+        limit = max_decompressed_bytes(os.fstat(file.fileno()).st_size)
         yield io.BufferedReader(_LimitedStream(decompress(file), path, limit), _BUFFER_BYTES)
 
 

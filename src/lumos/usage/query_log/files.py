@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, Final, Literal, TypeAlias
 
 import msgspec
 
+from lumos.decompression import max_decompressed_bytes
 from lumos.errors import LumosError
 from lumos.model.json_codec import decode_json
 from lumos.usage.query_log.layouts import (
@@ -32,8 +33,6 @@ LogRowValues: TypeAlias = Sequence[Any]
 _HEAD_BYTES: Final = 256 * 1024
 _MAX_LINE_BYTES: Final = 64 * 1024 * 1024
 _MAX_DOCUMENT_BYTES: Final = 512 * 1024 * 1024
-# Maximum compression ratio; a higher one indicates a decompression bomb.
-_MAX_COMPRESSION_RATIO: Final = 500
 _DELIMITERS: Final = (",", "\t", ";", "|")
 _EXAMPLE_COUNT: Final = 50
 _CHUNK_BYTES: Final = 32 * 1024 * 1024
@@ -150,8 +149,8 @@ def _open(path: str, *, compressed: bool, size: int) -> Iterator[BinaryIO]:
             yield stored
             return
         with gzip.GzipFile(fileobj=stored) as decompressed:
-            limit = _MAX_LINE_BYTES + _MAX_COMPRESSION_RATIO * size
-            yield io.BufferedReader(_Bounded(decompressed, path, limit), 1024 * 1024)
+            limited = _Bounded(decompressed, path, max_decompressed_bytes(size))
+            yield io.BufferedReader(limited, 1024 * 1024)
 
 
 class _Bounded(io.RawIOBase):

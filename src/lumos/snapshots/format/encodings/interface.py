@@ -12,9 +12,6 @@ from lumos.snapshots.format.errors import SnapshotError
 MANIFEST: Final = "manifest.json"
 # In bytes.
 BUFFER: Final = 1024 * 1024
-# No real metadata compresses better than this: a larger ratio is a decompression bomb.
-MAX_COMPRESSION_RATIO: Final = 1000
-ALWAYS_ALLOWED: Final = 64 * 1024 * 1024
 
 
 # An entry to be written: its key, its canonical JSON and the hash of that. Plain tuples, because

@@ -11,12 +11,11 @@ from typing import Final, Protocol
 
 import msgspec
 
+from lumos.decompression import MAX_COMPRESSION_RATIO, max_decompressed_bytes
 from lumos.snapshots.format.codec import MalformedJson, add_hash, decode_json, refuse_duplicate_keys
 from lumos.snapshots.format.document import KINDS, EntryKind, SnapshotHeader
 from lumos.snapshots.format.encodings.interface import (
-    ALWAYS_ALLOWED,
     BUFFER,
-    MAX_COMPRESSION_RATIO,
     Bodies,
     SnapshotContainer,
     StoredJson,
@@ -179,7 +178,7 @@ class _Decompressed:
     def __init__(self, file: Path, stream: Readable) -> None:
         self._file = file
         self._stream = stream
-        self._limit = max(ALWAYS_ALLOWED, MAX_COMPRESSION_RATIO * file.stat().st_size)
+        self._limit = max_decompressed_bytes(file.stat().st_size)
         self._size = 0
 
     def read(self, size: int, /) -> bytes:

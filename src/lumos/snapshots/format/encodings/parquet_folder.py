@@ -17,12 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from lumos.decompression import ALWAYS_ALLOWED, MAX_COMPRESSION_RATIO, max_decompressed_bytes
 from lumos.snapshots.format.codec import MalformedJson, decode_json
 from lumos.snapshots.format.document import KINDS, EntryKind, SnapshotHeader
 from lumos.snapshots.format.encodings.interface import (
-    ALWAYS_ALLOWED,
     MANIFEST,
-    MAX_COMPRESSION_RATIO,
     Bodies,
     KeyedEntry,
     SnapshotContainer,
@@ -122,9 +121,7 @@ class ParquetFolder(SnapshotContainer):
         with self._open_file(name) as file:
             self._check(file, name, columns)
         with self._open_file(name, columns) as file:
-            limit = max(
-                ALWAYS_ALLOWED, MAX_COMPRESSION_RATIO * (self._folder / name).stat().st_size
-            )
+            limit = max_decompressed_bytes((self._folder / name).stat().st_size)
             total_size = 0
             for batch in file.iter_batches(_BATCH_ROWS, columns=columns):
                 size = sum(_decoded_size(batch.column(column)) for column in columns)
