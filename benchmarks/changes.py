@@ -48,12 +48,12 @@ def measure() -> dict[str, Any]:
             "one_type_ms": _ms(lambda: _drain(lumos, types=["DELETED"])),
             "one_dataset_ms": _ms(lambda: _drain(lumos, dataset="table_77")),
             "pattern_of_400_datasets_ms": _ms(lambda: _drain(lumos, dataset="area7/*")),
-            "all_first_event_ms": _ms(lambda: next(lumos.iter_changes())),
+            "all_first_event_ms": _ms(lambda: next(lumos.change_history.iterate())),
             "all_seconds": _seconds(lambda: _drain(lumos)),
             "plain_read_of_all_rows_seconds": _seconds(lambda: _rows(database)),
             "version_map_ms": _ms(lambda: lumos.version.map("table_77")),
             "version_scan_of_all_seconds": _seconds(lumos.version.scan),
-            "nothing_to_forget_ms": _ms(lambda: lumos.forget_old_changes("90d")),
+            "nothing_to_forget_ms": _ms(lambda: lumos.change_history.forget_old("90d")),
             "forget_seconds": _seconds(lambda: _forget(lumos)),
         }
 
@@ -73,7 +73,7 @@ def _taken(work: Callable[[], object]) -> float:
 
 
 def _drain(lumos: Lumos, **words: Any) -> None:
-    for _ in lumos.iter_changes(**words):
+    for _ in lumos.change_history.iterate(**words):
         pass
 
 
@@ -84,7 +84,7 @@ def _rows(database: Database) -> None:
 
 
 def _forget(lumos: Lumos) -> None:
-    assert lumos.forget_old_changes("1d").removed > EVENTS // 2
+    assert lumos.change_history.forget_old("1d").removed > EVENTS // 2
 
 
 def _fill(database: Database, now: datetime) -> None:

@@ -176,9 +176,9 @@ def measure_backlog() -> dict[str, Any]:
         before = _resident(os.getpid())
         seconds = drain(new)
         after = _resident(os.getpid())
-        events = [each.type.value for each in lumos.iter_changes()]
+        events = [each.type.value for each in lumos.change_history.iterate()]
         first, again = list(scans), drain(new)
-        events_again = sum(1 for _ in lumos.iter_changes()) - len(events)
+        events_again = sum(1 for _ in lumos.change_history.iterate()) - len(events)
     return {
         "messages": len(new),
         "scans": len(first),

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
@@ -16,6 +16,7 @@ from lumos.config.settings import Notifications, StorageSettings
 from lumos.datasets.service import Datasets
 from lumos.discovery.reports import IngestReport
 from lumos.discovery.service import DiscoveryService
+from lumos.discovery.storage_events import StorageEvents
 from lumos.impact.blast_radius import BlastRadiusTracker
 from lumos.notifications.handlers import ChangeHandlers
 from lumos.progress import no_progress
@@ -82,12 +83,10 @@ class Features:
             self._store.open,
             omitted=self.settings.switches.hidden_aspects,
         )
-        self._changes = ChangeHistory(
-            self._store.open, retention_days=self.settings.storage.modified_retention_days
-        )
         self._discovery = DiscoveryService(
             lambda: self.settings,
             self._store,
+            events=self.events,
             publisher=self._publisher,
             sender=lambda: self.notification_sender,
             profiler=lambda: self.profiles,
@@ -110,6 +109,20 @@ class Features:
         from lumos.schemas.service import Schemas
 
         return Schemas(self._store.open, require_tracking=lambda: self._require("schema_tracking"))
+
+    @cached_property
+    def change_history(self) -> ChangeHistory:
+        """The change log: iterating over it, following it, and deleting old events."""
+        return ChangeHistory(
+            self._store.open,
+            retention_days=self.settings.storage.modified_retention_days,
+            require_tracking=lambda: self._require("schema_tracking"),
+        )
+
+    @cached_property
+    def events(self) -> StorageEvents:
+        """The events of watched sources: setting them up, and the lag of watchers."""
+        return StorageEvents(lambda: self.settings, self._store)
 
     @cached_property
     def schema_inventory(self) -> "SchemaInventory":
@@ -268,7 +281,7 @@ class Features:
         from lumos.gate.service import Gate
 
         return Gate(
-            self._workspace,
+            lambda path: self.with_store(path, features={}),
             self.settings,
             configured=lambda: self,
             store=self._store.open,
@@ -382,7 +395,7 @@ class Features:
         return Releases(
             self.settings,
             self._store.open,
-            self._changes,
+            self.change_history,
             lambda: self.annotations.schedules,
             state=lambda: self.state_uri,
             scan=self._scan_sources,
@@ -413,16 +426,21 @@ class Features:
         """The store, created if there is none."""
         return self._store.create()
 
-    def _workspace(self, path: Path) -> "Features":
-        """Features on a temporary store, without publishing and without notifications."""
+    def with_store(self, path: Path, **replaced: Any) -> Self:
+        """The same settings, some of them replaced, with a new store.
+
+        Nothing is published, and no notifications are sent.
+        """
         settings = msgspec.structs.replace(
             self.settings,
             platform=LOCAL,
             storage=StorageSettings(path=str(path)),
             notifications=Notifications(),
-            features={},
+            **replaced,
         )
-        return Features(lambda _: settings)
+        other = object.__new__(type(self))
+        Features.__init__(other, lambda _: settings)
+        return other
 
     @property
     def database(self) -> Database:

@@ -2,18 +2,15 @@
 
 import os
 import threading
-import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from datetime import datetime, timedelta
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from lumos.catalogs.configured import LOCAL
 from lumos.config import find_file, load, write_starter
 from lumos.config.check import ConfigReport, report
-from lumos.config.settings import Notifications, StorageSettings
 from lumos.config.starter import InitReport
 from lumos.datasets.reports import ListReport, OverviewReport, SearchReport, ShowReport
 from lumos.datasets.service import Datasets
@@ -23,30 +20,16 @@ from lumos.features import Features
 from lumos.model.change import EventType
 from lumos.notifications.handlers import ChangeHandler
 from lumos.progress import Progress, no_progress
-from lumos.schemas.changes import ChangesReport, EventReport, ForgetReport, LatestChanges
+from lumos.schemas.changes import ChangesReport, EventReport
 from lumos.store.administration import StoreReport, UpgradeReport, describe_store, upgrade_store
 
 if TYPE_CHECKING:
     from lumos.catalogs.reports import CatalogHistoryReport
     from lumos.catalogs.status import CatalogStatusReport
-    from lumos.discovery.watch_status import WatchStatusReport
     from lumos.discovery.watcher import WatchReport
     from lumos.doctor import DoctorReport
-    from lumos.jobs.reports import JobReport, JobSummary, WorkerReport
-    from lumos.jobs.worker import JobOutcome
+    from lumos.jobs.reports import JobReport
     from lumos.schemas.reports import HistoryReport
-    from lumos.sources.events.setup_report import EventSetupReport
-
-
-def _deprecated(name: str, replacement: str) -> Any:
-    """A property that was renamed and warns when it is used."""
-
-    def read(lumos: "Lumos") -> Any:
-        text = f"Lumos.{name} is deprecated. Use Lumos.{replacement}."
-        warnings.warn(text, DeprecationWarning, stacklevel=2)
-        return getattr(lumos, replacement)
-
-    return property(read)
 
 
 class Lumos(Features):
@@ -55,9 +38,6 @@ class Lumos(Features):
     Without `config`, the file named by LUMOS_CONFIG or `lumos.yaml` in the working folder is
     used where there is one, and the defaults otherwise.
     """
-
-    people = _deprecated("people", "annotations")
-    estates = _deprecated("estates", "schema_inventory")
 
     def __init__(
         self,
@@ -80,18 +60,6 @@ class Lumos(Features):
         settings = msgspec.structs.replace(self.settings, sources=sources)
         other = object.__new__(type(self))
         Features.__init__(other, lambda _: settings, self._environment, self._overrides)
-        return other
-
-    def with_store(self, path: str | Path) -> "Lumos":
-        """Lumos with the same settings and a new store, without notifications and publishing."""
-        settings = msgspec.structs.replace(
-            self.settings,
-            platform=LOCAL,
-            storage=StorageSettings(path=str(path)),
-            notifications=Notifications(),
-        )
-        other = object.__new__(type(self))
-        Features.__init__(other, lambda _: settings, self._environment)
         return other
 
     @staticmethod
@@ -151,22 +119,6 @@ class Lumos(Features):
             begun=begun,
             started=started,
         )
-
-    def watch_status(self) -> "WatchStatusReport":
-        """The lag of watchers behind the events of their sources, and their counts of events."""
-        return self._discovery.watch_status()
-
-    def setup_events(self, address: str, *, dry_run: bool = False) -> "EventSetupReport":
-        """Let an S3 bucket or prefix, or a PostgreSQL database, send events. Can be repeated.
-
-        Creates a queue and a notification of the bucket, or an event trigger of the database.
-        Other notifications of the bucket are kept.
-        """
-        return self._discovery.setup_events(address, dry_run=dry_run)
-
-    def teardown_events(self, address: str, *, dry_run: bool = False) -> "EventSetupReport":
-        """Remove what `setup_events` has created, and nothing else."""
-        return self._discovery.teardown_events(address, dry_run=dry_run)
 
     def discover(
         self,
@@ -240,14 +192,6 @@ class Lumos(Features):
             lineage_only=lineage_only,
         )
 
-    def data_platforms(self) -> tuple[str, ...]:
-        """The platforms that datasets are stored on: s3, file, postgres and the like."""
-        return self.datasets.data_platforms()
-
-    def display_names(self, urns: Collection[str]) -> dict[str, str]:
-        """Short names of datasets; if several datasets share a name, the ends of their paths."""
-        return self.datasets.display_names(urns)
-
     def show(self, urn: str, *, catalog: str | None = None) -> ShowReport:
         """Everything that is known about a dataset, or what a catalog such as datahub holds."""
         return self.datasets_in(catalog).show(urn)
@@ -283,7 +227,7 @@ class Lumos(Features):
         is the id of the event that the list continues after.
         """
         return ChangesReport.of(
-            self.iter_changes(
+            self.change_history.iterate(
                 since=since,
                 until=until,
                 types=types,
@@ -293,37 +237,6 @@ class Lumos(Features):
                 after=after,
             )
         )
-
-    def iter_changes(
-        self,
-        *,
-        since: str | datetime | None = None,
-        until: str | datetime | None = None,
-        types: Iterable[EventType | str] = (),
-        breaking: bool = False,
-        dataset: str | None = None,
-        limit: int | None = None,
-        after: str | None = None,
-    ) -> Iterator[EventReport]:
-        """The events of `changes`, read from the store lazily: for millions of events."""
-        self._require("schema_tracking")
-        return self._changes.iterate(
-            since=since,
-            until=until,
-            types=types,
-            breaking=breaking,
-            dataset=dataset,
-            limit=limit,
-            after=after,
-        )
-
-    def latest_changes(self, after: int | None = None) -> LatestChanges:
-        """The changes recorded after a position, oldest first; without one, only the position.
-
-        To follow the change log, call it again with the position of the last answer.
-        """
-        self._require("schema_tracking")
-        return self._changes.latest(after)
 
     def on_change(
         self,
@@ -340,13 +253,6 @@ class Lumos(Features):
         """
         self._handlers.add(handler, types=types, breaking=breaking, dataset=dataset)
         return handler
-
-    def forget_old_changes(self, older_than: str | timedelta | None = None) -> ForgetReport:
-        """Delete old events of new data; all other events are kept.
-
-        Without an age, storage.modified_retention_days decides.
-        """
-        return self._changes.forget_old(older_than)
 
     def run(
         self,
@@ -369,24 +275,6 @@ class Lumos(Features):
             max_attempts=max_attempts,
             time_limit=time_limit,
             progress=progress,
-        )
-
-    def work(
-        self,
-        *,
-        once: bool = False,
-        concurrency: int = 1,
-        stop: threading.Event | None = None,
-        abort: threading.Event | None = None,
-        on_outcome: "Callable[[JobSummary, JobOutcome], None]" = lambda _job, _outcome: None,
-    ) -> "WorkerReport":
-        """Run jobs until `stop` is set, or with `once` until none is ready.
-
-        Jobs that are running then are finished. If `abort` is set, they are stopped and returned
-        to the queue. `on_outcome` is called after each attempt.
-        """
-        return self.jobs.work(
-            once=once, concurrency=concurrency, stop=stop, abort=abort, on_outcome=on_outcome
         )
 
     def doctor(self, *, progress: Callable[[str], None] = lambda _step: None) -> "DoctorReport":

@@ -176,7 +176,7 @@ PAIRS = [
     Pair("config check", lambda lumos: lumos.config_check()),
     Pair("db upgrade", lambda lumos: lumos.upgrade_store()),
     Pair("db status", lambda lumos: lumos.store_status()),
-    Pair("db prune --older-than 0d", lambda lumos: lumos.forget_old_changes("0d")),
+    Pair("db prune --older-than 0d", lambda lumos: lumos.change_history.forget_old("0d")),
     Pair("notify status", lambda lumos: lumos.notifications.status()),
     Pair("notify send", lambda lumos: lumos.notifications.send()),
     Pair("notify remind nudge --dry-run",
@@ -221,14 +221,14 @@ PAIRS = [
     Pair("gate init --forge github", lambda lumos: lumos.gate.init(forge="github")),
     Pair("run version:auto export:new.json",
          lambda lumos: lumos.run("version:auto", "export:new.json")),
-    Pair("worker --once", lambda lumos: lumos.work(once=True)),
+    Pair("worker --once", lambda lumos: lumos.jobs.work(once=True)),
     Pair("job list", lambda lumos: lumos.jobs.list()),
     Pair("job show 1", lambda lumos: lumos.jobs.show(1)),
     Pair("job cancel 1", lambda lumos: lumos.jobs.cancel(1)),
     Pair("job retry 2", lambda lumos: lumos.jobs.retry(2)),
     Pair("schedule add nightly daily cost-record",
          lambda lumos: lumos.schedules.add("nightly", "daily", "cost-record")),
-    Pair("watch status", lambda lumos: lumos.watch_status()),
+    Pair("watch status", lambda lumos: lumos.events.status()),
     Pair("schedule list", lambda lumos: lumos.schedules.list()),
     Pair("schedule pause weekly", lambda lumos: lumos.schedules.pause("weekly")),
     Pair("schedule resume weekly", lambda lumos: lumos.schedules.resume("weekly")),
@@ -364,16 +364,6 @@ def test_a_method_returns_what_its_command_prints(
     sdk.database.engine.dispose()
     assert masked(returned) == masked(printed.json)
     assert printed.json["format_version"]
-
-
-@pytest.mark.usefixtures("workplace")
-@pytest.mark.parametrize(
-    ("name", "replacement"), [("people", "annotations"), ("estates", "schema_inventory")]
-)
-def test_renamed_properties_still_work_and_name_the_new_ones(name: str, replacement: str) -> None:
-    lumos = Lumos()
-    with pytest.warns(DeprecationWarning, match=f"Use Lumos.{replacement}"):
-        assert getattr(lumos, name) is getattr(lumos, replacement)
 
 
 ROOT = Path(__file__).parents[2]

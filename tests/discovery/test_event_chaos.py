@@ -350,7 +350,7 @@ class Chaos:
 
     def check_new_events(self) -> None:
         """What was just recorded is true; nothing changes the lake during a scan."""
-        latest = self.lumos.latest_changes(self._position)
+        latest = self.lumos.change_history.latest(self._position)
         self._position = latest.position
         for event in (each.event for each in latest.events):
             name = Path(event.urn).name
@@ -462,7 +462,7 @@ class Chaos:
         alive: dict[str, bool] = {}
         schemas: dict[str, Any] = {}
         versions: set[tuple[str, str]] = set()
-        for event in reversed(list(self.lumos.iter_changes())):
+        for event in reversed(list(self.lumos.change_history.iterate())):
             was_alive = alive.get(event.urn, False)
             assert (event.urn, event.cloud_version) not in versions, event
             versions.add((event.urn, event.cloud_version))

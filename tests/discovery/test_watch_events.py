@@ -61,7 +61,7 @@ class Watch:
 
     @property
     def status(self) -> EventStatus:
-        (status,) = self.lumos.watch_status().event_sources
+        (status,) = self.lumos.events.status().event_sources
         return status
 
 
@@ -122,7 +122,7 @@ def test_the_changes_of_a_bucket_are_recorded_once_through_its_queue(
         event_types=["ObjectCreated", "ObjectDeleted"],
     )
     Path("setup.yaml").write_text(yaml.safe_dump({"sources": [bucket.section()]}))
-    queue = Lumos("setup.yaml").setup_events(f"s3://{bucket.name}").sqs_queue
+    queue = Lumos("setup.yaml").events.setup(f"s3://{bucket.name}").sqs_queue
     with Watch({**section, "sqs_queue": queue}) as watch:
         watch.expect("users CREATED")
         write_parquet(lake / "orders/part-0.parquet", id=pa.int64())

@@ -163,7 +163,7 @@ def test_a_chain_is_resumed_after_its_failed_step(lumos: Lumos, workplace: Path)
 def test_a_detached_job_waits_for_a_worker(lumos: Lumos) -> None:
     queued = lumos.run("version:scan", detach=True)
     assert (queued.state, queued.max_attempts) == ("queued", 3)
-    report = lumos.work(once=True)
+    report = lumos.jobs.work(once=True)
     assert report.succeeded == 1
     done = lumos.jobs.show(queued.id)
     assert done.state == "succeeded"
@@ -177,7 +177,7 @@ def test_a_running_job_is_cancelled_from_outside(lumos: Lumos, workplace: Path) 
     done = threading.Event()
 
     def work() -> None:
-        lumos.work(once=True)
+        lumos.jobs.work(once=True)
         done.set()
 
     thread = threading.Thread(target=work)

@@ -71,7 +71,7 @@ def test_the_configuration_chooses_the_transport(redis_url: str) -> None:
     chosen = Lumos(overrides=redis)
     assert isinstance(chosen.jobs._transport, RedisTransport)
     queued = chosen.run("version:scan", detach=True)
-    assert chosen.work(once=True).succeeded == 1
+    assert chosen.jobs.work(once=True).succeeded == 1
     assert chosen.jobs.show(queued.id).state == "succeeded"
 
 

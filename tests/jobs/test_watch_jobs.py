@@ -59,7 +59,7 @@ def test_nothing_is_watched_unless_the_configuration_says_so(
 def test_a_worker_that_works_once_requests_no_watcher(workplace: Path) -> None:
     lumos = lumos_watching(workplace)
     lumos.create_store()
-    lumos.work(once=True)
+    lumos.jobs.work(once=True)
     assert watchers(lumos) == []
 
 
@@ -87,13 +87,13 @@ def test_a_worker_watches_runs_other_jobs_and_hands_the_watcher_over(workplace: 
 
     for number in (1, 2):
         stop = threading.Event()
-        thread = threading.Thread(target=lambda stop=stop: lumos.work(stop=stop))
+        thread = threading.Thread(target=lambda stop=stop: lumos.jobs.work(stop=stop))
         thread.start()
         wait_for(lambda: "CREATED" in changes() and watchers(lumos) == ["running"])
         other = lumos.jobs.submit("version", {"mode": "scan"}).id
         wait_for(lambda other=other: lumos.jobs.show(other).state == "succeeded")
         # The watcher of the second worker first scans, and then waits for events.
-        wait_for(lambda: any(status.updated_at for status in lumos.watch_status().event_sources))
+        wait_for(lambda: any(status.updated_at for status in lumos.events.status().event_sources))
         columns = {f"c{each}": pa.string() for each in range(number)}
         write_parquet(workplace / f"lake/orders/part-{number}.parquet", id=pa.int64(), **columns)
         wait_for(lambda number=number: changes().count("SCHEMA_CHANGED") == number)

@@ -194,7 +194,7 @@ def test_the_job_run_twice_writes_messages_once(clock: SetClock) -> None:
     add(lumos, "orders", "ann")
     for _ in range(2):
         lumos.jobs.submit("remind", {"name": "missing_docs_reminder"})
-    report = lumos.work(once=True)
+    report = lumos.jobs.work(once=True)
     assert (report.succeeded, report.failed) == (2, 0)
     assert len(posted(lumos)) == 1
 
@@ -434,7 +434,7 @@ def test_the_command_sends_to_a_real_receiver_once(clock: SetClock, hook: Webhoo
 
 def test_a_worker_runs_reminders_on_the_schedules_of_the_configuration(clock: SetClock) -> None:
     lumos = lumos_with(NUDGE, clock)
-    lumos.work(once=True)
+    lumos.jobs.work(once=True)
     (schedule,) = lumos.schedules.list().schedules
     assert (schedule.name, schedule.cron, schedule.kind, schedule.timezone) == (
         "reminder:missing_docs_reminder", "0 9 * * 1", "remind", "UTC",
@@ -444,12 +444,12 @@ def test_a_worker_runs_reminders_on_the_schedules_of_the_configuration(clock: Se
     lumos.schedules.pause(schedule.name)
     changed = NUDGE.replace("0 9 * * 1", "30 8 * * 2")
     later = lumos_with(changed, clock)
-    later.work(once=True)
+    later.jobs.work(once=True)
     (schedule,) = later.schedules.list().schedules
     assert (schedule.cron, schedule.next_due) == ("30 8 * * 2", None)
     later.schedules.resume(schedule.name)
     Path("lumos.yaml").write_text("{}")
-    assert Lumos().work(once=True).succeeded == 0
+    assert Lumos().jobs.work(once=True).succeeded == 0
     assert Lumos().schedules.list().schedules == ()
 
 
@@ -458,11 +458,11 @@ def test_a_due_schedule_of_a_reminder_becomes_a_job_that_sends(
 ) -> None:
     lumos = lumos_with(NUDGE, clock, channels={"chat": hook.address()})
     add(lumos, "orders", "ann")
-    lumos.work(once=True)
+    lumos.jobs.work(once=True)
     registry = lumos.create_store().jobs
     record = registry.schedules.schedule("reminder:missing_docs_reminder")
     assert record is not None
     registry.schedules.pause(record.name, paused=False, next_due=registry.now())
-    report = lumos.work(once=True)
+    report = lumos.jobs.work(once=True)
     assert (report.scheduled, report.succeeded) == (1, 1)
     assert len(hook.wait_for(1)) == 1

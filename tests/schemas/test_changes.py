@@ -135,17 +135,17 @@ def test_every_type_of_event_says_what_and_where(lake: RecordedLake) -> None:
 def test_many_events_are_read_as_they_are_asked_for(seen: RecordedLake) -> None:
     for _ in range(3):
         seen.see("orders", "id INT64")
-    events = seen.lumos.iter_changes()
+    events = seen.lumos.change_history.iterate()
     assert [event.cloud_version for event in islice(events, 1)] == ["S-3"]
     seen.see("orders", "id INT64")
     assert [event.cloud_version for event in events] == ["S-2", "S-1"]
 
 
 def test_old_events_of_new_data_are_let_go_and_nothing_else(lake: RecordedLake) -> None:
-    report = lake.lumos.forget_old_changes("90d")
+    report = lake.lumos.change_history.forget_old("90d")
     assert (report.removed, len(change_texts(lake))) == (2, 6)
     assert "MODIFIED" not in {type for _, type in change_texts(lake)}
-    assert lake.lumos.forget_old_changes("90d").removed == 0
+    assert lake.lumos.change_history.forget_old("90d").removed == 0
     with lake.lumos.database.reading() as connection:
         rows = connection.exec_driver_sql("SELECT action, target, details FROM audit").all()
     ((action, target, details),) = rows
@@ -157,25 +157,25 @@ def test_recent_events_of_new_data_stay(seen: RecordedLake) -> None:
     seen.start = datetime.now(UTC) - timedelta(days=89)
     seen.see("orders", "id INT64")
     seen.see("orders", "id INT64")
-    assert seen.lumos.forget_old_changes().removed == 0
-    assert seen.lumos.forget_old_changes("80d").removed == 1
+    assert seen.lumos.change_history.forget_old().removed == 0
+    assert seen.lumos.change_history.forget_old("80d").removed == 1
 
 
 def test_the_configuration_says_how_long_events_of_new_data_are_kept(
     lake: RecordedLake, stored: dict[str, object]
 ) -> None:
     forever = Lumos(overrides={**stored, "storage.modified_retention_days": 0})
-    assert forever.forget_old_changes().removed == 0
-    assert forever.forget_old_changes().before is None
+    assert forever.change_history.forget_old().removed == 0
+    assert forever.change_history.forget_old().before is None
     days = (datetime.now(UTC) - START).days
     longer = Lumos(overrides={**stored, "storage.modified_retention_days": days + 1})
-    assert longer.forget_old_changes().removed == 0
-    assert lake.lumos.forget_old_changes().removed == 2
+    assert longer.change_history.forget_old().removed == 0
+    assert lake.lumos.change_history.forget_old().removed == 2
 
 
 def test_an_age_that_means_nothing_is_refused(lake: RecordedLake) -> None:
     with pytest.raises(MisuseError, match="'2024-01-01' is not an age"):
-        lake.lumos.forget_old_changes("2024-01-01")
+        lake.lumos.change_history.forget_old("2024-01-01")
 
 
 def test_a_handler_hears_of_what_it_asked_for_once(seen: RecordedLake) -> None:

@@ -48,7 +48,7 @@ def test_every_cloud_version_is_mapped_to_its_schema_version(clicks: RecordedLak
 
 def test_the_map_is_whole_after_events_of_new_data_were_let_go(clicks: RecordedLake) -> None:
     before = clicks.lumos.version.map("clicks")
-    assert clicks.lumos.forget_old_changes("1d").removed == 1
+    assert clicks.lumos.change_history.forget_old("1d").removed == 1
     assert clicks.lumos.version.map("clicks") == before
 
 
@@ -73,7 +73,7 @@ def test_a_dataset_shows_its_versions_and_how_it_came_to_them(clicks: RecordedLa
 def test_a_step_whose_event_was_let_go_was_one_of_new_data(seen: RecordedLake) -> None:
     seen.see("orders", "id INT64")
     seen.see("orders", "id INT64")
-    seen.lumos.forget_old_changes("1d")
+    seen.lumos.change_history.forget_old("1d")
     shown = seen.lumos.version.show("orders")
     assert (shown.cloud_version, shown.change_type, shown.cause) == ("S-2", "DATA_UPDATE", None)
     assert (shown.timestamp, shown.previous_version) == (seen.at, "S-1")
@@ -188,7 +188,7 @@ def test_a_version_that_a_person_began_stands_in_the_history(seen: RecordedLake)
         "1.0.1",
         "1.0.0",
     ]
-    assert seen.lumos.forget_old_changes("0s").removed == 0
+    assert seen.lumos.change_history.forget_old("0s").removed == 0
     assert seen.lumos.version.show("orders").author == "ann"
 
 

@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import event
 
 from lumos import Lumos
+from lumos.datasets.service import Datasets
 from lumos.discovery.watch_status import EventStatus, WatchStatusFiles
 from lumos.model.json_codec import to_json
 from lumos.storage import DEFAULT_ACCESS
@@ -169,7 +170,7 @@ def test_what_is_no_openlineage_event_is_refused(client: Any, body: Any) -> None
 def test_changes_are_exported_as_lines(client: Any, lumos: Lumos) -> None:
     response = client.get("/api/v1/changes/export?types=CREATED")
     assert response.headers["content-type"] == "application/x-ndjson"
-    expected = [to_json(each) for each in lumos.iter_changes(types=["CREATED"])]
+    expected = [to_json(each) for each in lumos.change_history.iterate(types=["CREATED"])]
     assert response.content.splitlines() == expected
     assert client.get("/api/v1/changes/export?types=NEVER").status_code in (404, 422)
 
@@ -263,7 +264,7 @@ def test_a_defect_is_reported_without_its_details(
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("internal detail")
 
-    monkeypatch.setattr(Lumos, "data_platforms", fail)
+    monkeypatch.setattr(Datasets, "data_platforms", fail)
     logging.getLogger("lumos").propagate = True
     response = client.get("/api/v1/datasets/platforms", headers={"X-Request-Id": "r-7"})
     assert response.status_code == 500

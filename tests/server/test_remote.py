@@ -239,7 +239,7 @@ def test_the_sdk_works_on_a_server(read_only: tuple[Path, LiveServer]) -> None:
     assert there.cost.report("orders", period="2024-01") == here.cost.report(
         "orders", period="2024-01"
     )
-    assert list(there.iter_changes()) == list(here.iter_changes())
+    assert list(there.change_history.iterate()) == list(here.change_history.iterate())
     assert there.list(limit=1) == here.list(limit=1)
     with pytest.raises(UnknownDataset, match="Did you mean 'orders'"):
         there.show("ordesr")

@@ -27,8 +27,8 @@ USES: dict[str, list[Use]] = {
     "auto_detection": [lambda lumos: lumos.watch(once=True)],
     "schema_tracking": [
         lambda lumos: lumos.changes(),
-        lambda lumos: list(lumos.iter_changes()),
-        lambda lumos: lumos.latest_changes(),
+        lambda lumos: list(lumos.change_history.iterate()),
+        lambda lumos: lumos.change_history.latest(),
         lambda lumos: lumos.history("orders"),
         lambda lumos: lumos.schema.history("orders"),
         lambda lumos: lumos.schema.timeline("orders"),
@@ -250,7 +250,7 @@ def test_a_schedule_of_a_disabled_feature_is_skipped_with_a_warning(
     registry = lumos.create_store().jobs
     registry.schedules.pause("costs", paused=False, next_due=registry.now())
     with caplog.at_level(logging.WARNING):
-        report = disabling("cost_attribution").work(once=True)
+        report = disabling("cost_attribution").jobs.work(once=True)
     assert (report.scheduled, report.succeeded) == (0, 0)
     assert "The schedule 'costs' was skipped. Cost attribution is disabled" in caplog.text
     ((_, job),) = registry.schedules.runs("costs")
@@ -267,7 +267,7 @@ def test_disabled_notifications_neither_schedule_reminders_nor_write_messages() 
     Path("lumos.yaml").write_text(f"storage: {{path: other.db}}\n{rules}")
     lumos = disabling("notifications")
     RecordedLake(lumos).see("orders", "id INT64")
-    lumos.work(once=True)
+    lumos.jobs.work(once=True)
     assert lumos.schedules.list().schedules == ()
     assert lumos.create_store().notification_outbox.counts() == ()
 

@@ -93,7 +93,7 @@ def changes(
         _TERMINAL_LIMIT if limit is None and not options.json and sys.stdout.isatty() else None
     )
     tally = ChangesTally(
-        options.lumos.iter_changes(
+        options.lumos.change_history.iterate(
             since=since,
             until=until,
             types=type or (),

@@ -61,7 +61,7 @@ def prune(
     ] = None,
 ) -> None:
     """Delete old MODIFIED events (new data, same schema); all other events stay."""
-    options.print(options.lumos.forget_old_changes(older_than), _print_prune)
+    options.print(options.lumos.change_history.forget_old(older_than), _print_prune)
 
 
 def _print_upgrade(report: "UpgradeReport") -> None:

@@ -173,7 +173,7 @@ def worker(
             print_line(f"job {job.id}  {job.kind}  {outcome}{reason}{problems}", err=True)
 
     with _signals_handled(stop, abort):
-        report = options.lumos.work(
+        report = options.lumos.jobs.work(
             once=once, concurrency=concurrency, stop=stop, abort=abort, on_outcome=print_outcome
         )
     flush_spans()

@@ -383,7 +383,7 @@ def is_catalog(name: str) -> bool:
 
 def check_data_platform(lumos: "Lumos", name: str | None) -> None:
     """Reject a platform that no dataset is stored on, such as the name of a catalog."""
-    platforms = lumos.data_platforms() if name else ()
+    platforms = lumos.datasets.data_platforms() if name else ()
     if name and platforms and name not in platforms:
         from lumos.errors import UnknownName
 

@@ -71,7 +71,7 @@ class Names(DisplayNames):
     """Replaces URNs in texts by the names of datasets, unless --verbose was given."""
 
     def __init__(self, lumos: "Lumos") -> None:
-        super().__init__(lambda urns: lumos.display_names(urns))
+        super().__init__(lambda urns: lumos.datasets.display_names(urns))
         self.verbose = is_verbose()
 
     def look_up(self, texts: Iterable[str]) -> None:

@@ -127,7 +127,7 @@ def setup(options: ConfigOptions, address: EventAddress, dry_run: DryRun = False
     notification of the bucket. Other notifications of the bucket are kept. For a database, creates
     an event trigger that notifies of changed schemas. It can be repeated.
     """
-    options.print(options.lumos.setup_events(address, dry_run=dry_run), _print_setup)
+    options.print(options.lumos.events.setup(address, dry_run=dry_run), _print_setup)
 
 
 @app.command(
@@ -141,7 +141,7 @@ def teardown(options: ConfigOptions, address: EventAddress, dry_run: DryRun = Fa
 
     Only removes what carries its names and tags; messages in the queues are lost.
     """
-    options.print(options.lumos.teardown_events(address, dry_run=dry_run), _print_setup)
+    options.print(options.lumos.events.teardown(address, dry_run=dry_run), _print_setup)
 
 
 @app.command(epilog="Examples:\n\nlumos watch status\n\nlumos watch status --json")
@@ -151,7 +151,7 @@ def status(options: CommonOptions) -> None:
 
     Watchers write their status every ten seconds and after each batch.
     """
-    options.print(options.lumos.watch_status(), _print_event_status)
+    options.print(options.lumos.events.status(), _print_event_status)
 
 
 def _print_setup(report: "EventSetupReport") -> None:

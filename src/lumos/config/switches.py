@@ -28,7 +28,7 @@ SWITCHES: Final[Mapping[str, Switch]] = {
     "schema_tracking": Switch(
         "Schema tracking",
         (
-            "changes", "iter_changes", "latest_changes", "history", "version",
+            "changes", "change_history.iterate", "change_history.latest", "history", "version",
             "schema.diff", "schema.diff_revisions", "schema.history", "schema.timeline",
             "schema.evolution",
         ),

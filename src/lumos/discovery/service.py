@@ -16,14 +16,12 @@ from lumos.discovery.reports import DiscoverReport, ExplainReport, IngestReport
 from lumos.model.change import ChangeEvent
 from lumos.progress import Progress, no_progress
 from lumos.schemas.changes import EventReport, event_report
-from lumos.sources.addresses import access_of
 from lumos.store.configured import ConfiguredStore
 
 if TYPE_CHECKING:
     from lumos.discovery.ingest import MessageSender, ReadRecorder, RowProfiler
-    from lumos.discovery.watch_status import WatchStatusFiles, WatchStatusReport
+    from lumos.discovery.storage_events import StorageEvents
     from lumos.discovery.watcher import WatchReport
-    from lumos.sources.events.setup_report import EventSetupReport
 
 EventSubscription = Callable[[Callable[[ChangeEvent], object]], AbstractContextManager[None]]
 
@@ -40,6 +38,7 @@ class DiscoveryService:
         settings: Callable[[], Settings],
         store: ConfiguredStore,
         *,
+        events: "StorageEvents",
         publisher: AutoPublisher,
         sender: "Callable[[], MessageSender]",
         profiler: "Callable[[], RowProfiler]",
@@ -48,6 +47,7 @@ class DiscoveryService:
     ) -> None:
         self._current_settings = settings
         self._store = store
+        self._events = events
         self._publisher = publisher
         self._sender = sender
         self._profiler = profiler
@@ -99,41 +99,13 @@ class DiscoveryService:
             send=lambda: self._sender().wake(),
             begun=begun,
             started=started,
-            report_status=self._watch_status_files().write,
+            report_status=self._events.status_files().write,
             state=self._store.state_uri,
         )
         # Fail now if the store cannot be opened, because every scan would fail later.
         self._store.create()
         with self._reporting(on_event), self._publisher.backing_off():
             return watcher.run(stop, once=once, interval=interval)
-
-    def watch_status(self) -> "WatchStatusReport":
-        """How far the watchers of this store are behind the events of their sources."""
-        return self._watch_status_files().read()
-
-    def setup_events(self, address: str, *, dry_run: bool) -> "EventSetupReport":
-        """Let a bucket or database send events."""
-        from lumos.sources.events.factory import setup_events
-
-        return setup_events(address, self._all_sources, dry_run=dry_run)
-
-    def teardown_events(self, address: str, *, dry_run: bool) -> "EventSetupReport":
-        """Undo `setup_events`."""
-        from lumos.sources.events.factory import teardown_events
-
-        return teardown_events(address, self._all_sources, dry_run=dry_run)
-
-    @property
-    def _all_sources(self) -> list[SourceSettings]:
-        settings = self._current_settings()
-        watched = (each.source for each in settings.change_detection.sources)
-        return [*settings.sources, *watched]
-
-    def _watch_status_files(self) -> "WatchStatusFiles":
-        from lumos.discovery.watch_status import WatchStatusFiles
-
-        state = self._store.state_uri
-        return WatchStatusFiles(state, access_of(state, self._all_sources))
 
     def discover(
         self,

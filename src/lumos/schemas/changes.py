@@ -142,25 +142,30 @@ class LatestChanges(Report, frozen=True, kw_only=True):
 class ChangeHistory:
     """Reads the recorded events of a store, and deletes old ones."""
 
-    def __init__(self, store: Callable[[], Store], *, retention_days: int) -> None:
+    def __init__(
+        self,
+        store: Callable[[], Store],
+        *,
+        retention_days: int,
+        require_tracking: Callable[[], None] = lambda: None,
+    ) -> None:
         self._store = store
         self._retention_days = retention_days
+        self._require_tracking = require_tracking
 
     def iterate(
         self,
         *,
-        since: str | datetime | None,
-        until: str | datetime | None,
-        types: Iterable[EventType | str],
-        breaking: bool,
-        dataset: str | None,
-        limit: int | None,
+        since: str | datetime | None = None,
+        until: str | datetime | None = None,
+        types: Iterable[EventType | str] = (),
+        breaking: bool = False,
+        dataset: str | None = None,
+        limit: int | None = None,
         after: str | None = None,
     ) -> Iterator[EventReport]:
-        """Iterate over reports of matching events, newest first; events are read lazily.
-
-        Raises an error if no dataset has the given name.
-        """
+        """The events of `Lumos.changes`, read from the store lazily: for millions of events."""
+        self._require_tracking()
         store = self._store()
         now = datetime.now(UTC)
         start, end = _parse_moment(since, now), _parse_moment(until, now, end=True)
@@ -179,8 +184,12 @@ class ChangeHistory:
         )
         return _event_reports(store.change_log, store.change_log.events(event_filter))
 
-    def latest(self, after: int | None) -> "LatestChanges":
-        """The events recorded after a position, oldest first."""
+    def latest(self, after: int | None = None) -> "LatestChanges":
+        """The changes recorded after a position, oldest first; without one, only the position.
+
+        To follow the change log, call it again with the position of the last answer.
+        """
+        self._require_tracking()
         log = self._store().change_log
         if after is None:
             return LatestChanges(position=log.position(), events=())
@@ -194,8 +203,11 @@ class ChangeHistory:
             ),
         )
 
-    def forget_old(self, older_than: str | timedelta | None) -> ForgetReport:
-        """Delete old events of new data; by default those older than the retention period."""
+    def forget_old(self, older_than: str | timedelta | None = None) -> ForgetReport:
+        """Delete old events of new data; all other events are kept.
+
+        Without an age, storage.modified_retention_days decides.
+        """
         return forget_old_events(self._store(), older_than, days=self._retention_days)
 
 

@@ -184,7 +184,7 @@ EXTRA_ROUTES: Final = (
     ),
     ExtraRoute(
         method="GET", url=f"{PREFIX}/changes/events", name="change_events", role="read",
-        media_type="text/event-stream", verb="latest_changes",
+        media_type="text/event-stream", verb="change_history.latest",
         summary="Changes as server-sent events, as they are recorded.",
         parameters=(
             {"name": "Last-Event-ID", "in": "header", "schema": {"type": "string"},
@@ -226,7 +226,7 @@ class ApiServer:
         self._metrics = Metrics()
         self._open_streams = 0
         self._feed = ChangeFeed(
-            lambda after: self._dispatcher.in_thread(lumos.latest_changes, after)
+            lambda after: self._dispatcher.in_thread(lumos.change_history.latest, after)
         )
 
     def app(self) -> RequestLog:
@@ -390,7 +390,7 @@ class ApiServer:
         try:
             await self._admit(request, "read")
             self._metrics.set_watch_status(
-                await self._dispatcher.in_thread(self._lumos.watch_status)
+                await self._dispatcher.in_thread(self._lumos.events.status)
             )
         except LumosError as problem:
             return self._problem(request, problem)
@@ -452,7 +452,7 @@ class ApiServer:
             given = request.headers.get("last-event-id")
             if (given is not None and not given.isascii()) or (given and not given.isdigit()):
                 raise InvalidArguments("Last-Event-ID is not the id of an event of this server.")
-            latest = self._lumos.latest_changes
+            latest = self._lumos.change_history.latest
             start = (
                 (await self._dispatcher.in_thread(latest, None)).position
                 if not given

@@ -51,9 +51,9 @@ _REASONS: Final = {
     "init": "it writes a configuration on this machine",
     "doctor": "it checks this machine",
     "watch": "it runs until it is stopped; run it where the server runs",
-    "watch_status": "it reads the state folder of the watcher; run it where that runs",
-    "setup_events": "it needs the rights of an administrator of the bucket",
-    "teardown_events": "it needs the rights of an administrator of the bucket",
+    "events.status": "it reads the state folder of the watcher; run it where that runs",
+    "events.setup": "it needs the rights of an administrator of the bucket",
+    "events.teardown": "it needs the rights of an administrator of the bucket",
     "discover": "it reads this machine's paths",
     "ingest": "scans run where the server runs",
     "on_change": "functions cannot be sent; follow /api/v1/changes/events instead",
@@ -104,7 +104,7 @@ class RemoteLumos:
 
     def changes(self, **filters: Any) -> ChangesReport:
         """The changes of datasets, from a stream of them."""
-        events = self.iter_changes(**filters)
+        events = self.change_history.iterate(**filters)
         return ChangesReport.of(events)
 
     def export_snapshot(

@@ -102,7 +102,9 @@ def _running_jobs(lumos: Lumos, workers: int) -> Iterator[None]:
     def work() -> None:
         while not stop.is_set():
             try:
-                lumos.work(concurrency=workers, stop=stop, abort=abort, on_outcome=_log_outcome)
+                lumos.jobs.work(
+                    concurrency=workers, stop=stop, abort=abort, on_outcome=_log_outcome
+                )
             except LumosError as problem:
                 _log.error("The worker failed and is started again: %s", problem)
                 stop.wait(_RESTART_SECONDS)
