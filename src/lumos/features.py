@@ -439,7 +439,7 @@ class Features:
             **replaced,
         )
         other = object.__new__(type(self))
-        Features.__init__(other, lambda _: settings)
+        Features.__init__(other, lambda _: settings, self._environment)
         return other
 
     @property
