@@ -1,8 +1,8 @@
 """Handlers: a simpler way to connect a catalog than an adapter.
 
-A handler is a class with six methods. Lumos publishes through it and reads, exports and searches
-the catalog. Merging with edits of users, imports and migrations into the catalog need an adapter,
-which guarantees that reads return exactly what was written.
+A handler is a class with six methods, with which Lumos publishes to, reads, exports and searches
+the catalog. Three features need an adapter, which guarantees that reads return exactly what was
+written: imports, migrations into the catalog, and merging with the edits of users.
 """
 
 from abc import ABC, abstractmethod
@@ -140,6 +140,6 @@ class HandlerPlatform(Platform, ReadsEntries, Searches):
                 platform=self.name,
             ) from None
 
-    def _require(self, accepted: bool, what: str) -> None:
+    def _require(self, accepted: bool, description: str) -> None:
         if not accepted:
-            raise CatalogError(f"The catalog rejected {what}.", platform=self.name)
+            raise CatalogError(f"The catalog rejected {description}.", platform=self.name)

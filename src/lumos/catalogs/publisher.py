@@ -1,8 +1,8 @@
 """Publishes committed changes of the store to a catalog, in batches.
 
 Entries are published in their current state, merged with edits in the catalog. If a catalog is
-down, its changes stay in the outbox; if it rejects an entry, that entry stays. Publishing is
-idempotent, so a process can be killed at any point.
+down, its changes stay in the outbox; if it rejects an entry, only that entry stays there.
+Publishing is idempotent, so a process can be killed at any point.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -51,17 +51,17 @@ from lumos.store.database import LockHeld
 
 # Entries that others refer to come first.
 _ORDER: Final = (GLOSSARY, USERS, GROUPS, OTHERS, DATASETS, JOBS)
-# A file is rewritten for each batch.
+# Large, since the whole file is rewritten for each batch.
 _FILE_BATCH: Final = 5000
 _SERVER_BATCH: Final = 200
-# Downstream datasets and jobs of a dataset that was new to the catalog are published once more.
+# A dataset that is new to the catalog causes another round, with its downstream datasets and jobs.
 _ROUNDS: Final = 3
 
 _Batch: TypeAlias = list[tuple[EntryKind, Sequence[OutboxEntry]]]
 
 
 class _PublishedEntry(NamedTuple):
-    """A published change, and the entry that Lumos wrote: the base of the next merge."""
+    """A published change; `written` is what Lumos wrote, the base of the next merge."""
 
     kind: EntryKind
     change: OutboxEntry
@@ -73,8 +73,8 @@ class _PublishedEntry(NamedTuple):
 class CatalogPublisher:
     """Publishes one store to one catalog.
 
-    `omitted` aspects, those of disabled features, are left in the catalog as they are. Without
-    lineage, jobs stay in the outbox.
+    `omitted` aspects are those of disabled features; they are not changed in the catalog. If
+    lineage is omitted, jobs stay in the outbox.
     """
 
     def __init__(
@@ -230,7 +230,7 @@ class _Publishing:
             yield batch
 
     def _publish_batch(self, batch: _Batch) -> None:
-        """Publish a batch and record what was written; a batch in a file is atomic."""
+        """Publish a batch and record the written entries; a batch in a file is atomic."""
         published: list[_PublishedEntry] = []
         is_atomic = isinstance(self._platform, WritesInBatches)
         writing: AbstractContextManager[None] = (
@@ -241,9 +241,9 @@ class _Publishing:
             with writing:
                 for kind, changes in batch:
                     publish = self._publish_datasets if kind is DATASETS else self._publish_items
-                    # One by one: entries before a failure are published.
-                    for each in publish(kind, changes):
-                        published.append(each)
+                    # One by one, to record the entries that were published before a failure.
+                    for entry in publish(kind, changes):
+                        published.append(entry)
         except (LumosError, OSError) as problem:
             status = problem.status if isinstance(problem, CatalogError) else None
             is_down = isinstance(problem, CatalogUnavailable)
@@ -304,7 +304,7 @@ class _Publishing:
     ) -> tuple[CatalogValues, ...]:
         """The new conflicts of an entry, and earlier ones whose values still differ.
 
-        The next merge knows our value and no longer reports an earlier conflict.
+        A merge does not report an earlier conflict again, since our value is in its base.
         """
         found = {each.path: each for each in conflicts}
         if earlier := self._earlier_conflicts.get(key):
@@ -354,7 +354,7 @@ class _Publishing:
         hidden: Mapping[str, CatalogEntry],
         bases: Mapping[str, CatalogEntry],
     ) -> Iterator[tuple[str, bool, tuple[CatalogValues, ...]]]:
-        """Write datasets; yields the accepted ones, whether the catalog changed, and conflicts."""
+        """Write datasets; yield each accepted one, whether the catalog changed, and conflicts."""
         platform = self._platform
         if not (isinstance(platform, ReadsEntries) and isinstance(platform, ReplacesEntries)):
             yield from self._emit_datasets(live, hidden)

@@ -45,7 +45,7 @@ class CatalogReader:
         """The datasets of the catalog that contain every word of a text, best first."""
         filters = Filters(platform=platform, owner=owner, tag=tag, format=format)
         with self._connect(Searches, "searched"):
-            # One more than requested, to know whether there are more.
+            # One more than the limit, to know whether there are more.
             found = list(self._platform.search(text, filters, limit=limit + 1))
         words = text.casefold().split()
         return SearchReport(
@@ -66,7 +66,7 @@ class CatalogReader:
 
     def history(self, name: str, *, limit: int | None = None) -> CatalogHistoryReport:
         """The changes of a dataset that the catalog recorded, newest first."""
-        with self._connect(ReadsHistory, "asked for changes: it keeps no record that Lumos reads"):
+        with self._connect(ReadsHistory, "asked for recorded changes"):
             urn = self._find(name).urn
             changes = islice(self._platform.history(urn), limit)
             return CatalogHistoryReport(

@@ -53,7 +53,7 @@ class SyncRun:
         full: bool,
         progress: Progress,
     ) -> SyncReport:
-        """Scan the named sources, or all, then publish pending changes to each output."""
+        """Scan the named sources, or all if none is named; then publish changes to each output."""
         sections = self._sections(names) if scan else []
         platforms = self._platforms(outputs)
         if self._settings.sources and not (scan or platforms):

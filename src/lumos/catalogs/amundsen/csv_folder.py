@@ -22,18 +22,19 @@ _MAX_FIELD_SIZE: Final = 64 * 1024 * 1024
 _NODE: Final = ("LABEL", "KEY")
 _RELATION: Final = ("START_KEY", "START_LABEL", "END_KEY", "END_LABEL", "TYPE", "REVERSE_TYPE")
 _PAIRS: Final = frozenset(graph.REVERSE.items())
-# Relations above a schema or a group of dashboards, relations to these, and relations that
-# databuilder writes from the other end.
+# Relations from a schema or a group of dashboards to its parents.
 _PARENT_RELATIONS: Final = frozenset({"CLUSTER_OF", "DASHBOARD_GROUP_OF", "SCHEMA_OF"})
+# Relations from a dashboard or table to its group or schema.
 _TO_PARENTS: Final = ("DASHBOARD_OF", "TABLE_OF")
+# Relations that databuilder writes from their other end.
 _WRITTEN_REVERSED: Final = _PARENT_RELATIONS | {"HAS_UPSTREAM", "TABLE_OF", "WATERMARK"}
 
 
 class CsvFolder(graph.Graph):
     """The graph of a folder, in memory until it is saved.
 
-    Nodes and relations that no fragment contains, and properties that Lumos does not know, are
-    kept. References that no fragment needs any more are dropped.
+    Saving preserves nodes and relations that no fragment contains, and properties that Lumos does
+    not know. It drops references that no fragment needs any more.
     """
 
     def __init__(
@@ -110,7 +111,7 @@ class CsvFolder(graph.Graph):
         self._version = _version(self._folder)
 
     def _read_fragments(self) -> tuple[set[Node], set[Relation]]:
-        """Find all fragments; returns the nodes and relations that belong to none."""
+        """Find all fragments; return the nodes and relations that belong to none of them."""
         outgoing: dict[Node, list[Relation]] = {}
         for each in self._relations:
             outgoing.setdefault(each.start, []).append(each)
@@ -119,19 +120,19 @@ class CsvFolder(graph.Graph):
             if root.label == graph.COLUMN or not self._is_marked(root):
                 continue
             part = Fragment.of(root, graph.modelled(root.label, properties))
-            waiting, seen, parents = [root], {root}, []
-            while waiting:
-                for each in outgoing.get(waiting.pop(), ()):
-                    is_above = each.type in _PARENT_RELATIONS
-                    if is_above:
+            pending, seen, parents = [root], {root}, []
+            while pending:
+                for each in outgoing.get(pending.pop(), ()):
+                    is_parent_relation = each.type in _PARENT_RELATIONS
+                    if is_parent_relation:
                         parents.append(each)
                         part.references[each.end] = {}
                     elif each.type in graph.FOLLOWED.get(each.start.label, ()):
-                        part.add_found(each, self._relations[each], self._nodes.get(each.end, {}))
-                        is_above = each.type in _TO_PARENTS
-                    if (is_above or each.end in part.nodes) and each.end not in seen:
+                        part.add_read(each, self._relations[each], self._nodes.get(each.end, {}))
+                        is_parent_relation = each.type in _TO_PARENTS
+                    if (is_parent_relation or each.end in part.nodes) and each.end not in seen:
                         seen.add(each.end)
-                        waiting.append(each.end)
+                        pending.append(each.end)
             self._fragments[root] = part._replace(parents=tuple(parents))
             nodes -= part.nodes.keys() | part.references.keys()
             relations -= {*part.relations, *parents}
@@ -213,9 +214,9 @@ class CsvFolder(graph.Graph):
         return nodes, relations
 
     def _reference(self, node: Node, properties: Properties) -> Properties:
-        # An item when it was read, now only the target of a reference.
-        is_former = self._is_marked(node) and node.label != graph.COLUMN
-        return node.reference if is_former else self._nodes.get(node) or properties
+        # The node was an item when it was read, and is now only the target of a reference.
+        was_item = self._is_marked(node) and node.label != graph.COLUMN
+        return node.reference if was_item else self._nodes.get(node) or properties
 
 
 def check_writable(folder: Path) -> None:
@@ -231,7 +232,7 @@ def check_writable(folder: Path) -> None:
 
 
 def _finish(folder: Path) -> None:
-    """Move a complete new version to its location; readers do this too if the writer was killed."""
+    """Move a complete new version to its location; also done by readers, if a writer was killed."""
     committed = folder / _COMMITTED
     for kind in (_NODES, _RELATIONS):
         if (committed / kind).exists():

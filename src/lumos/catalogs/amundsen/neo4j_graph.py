@@ -29,15 +29,15 @@ from lumos.errors import CatalogError, CatalogTooOld, CatalogUnavailable, Catalo
 
 T = TypeVar("T")
 K = TypeVar("K", Node, graph.Relation)
-# Databuilder's task for stale nodes selects nodes by these properties.
+# The task of databuilder that removes stale nodes selects them by these properties.
 PUBLISHED_TAG: Final = "lumos"
 _PUBLISHED: Final = (
     f"{{published_tag: '{PUBLISHED_TAG}', publisher_last_updated_epoch_ms: timestamp()}}"
 )
 # Set on nodes that were only created as targets of references.
 _REFERENCE: Final = "lumos_reference"
-# Nodes that are kept while they have one of these relations, or any relation. Children come before
-# their parents.
+# By label: the relations that prevent the deletion of a node; if there are none, any relation does.
+# Children come before their parents.
 _NEEDED_BY: Final = {
     TABLE: ("HAS_DOWNSTREAM", "TABLE_OF_DASHBOARD"), COLUMN: ("HAS_DOWNSTREAM",), USER: (), TAG: (),
     BADGE: (), "Dashboardgroup": ("DASHBOARD",), "Schema": ("TABLE",),
@@ -145,9 +145,9 @@ class Neo4jGraph(graph.Graph):
             return self._confirmed(lambda session: session.execute_write(work))
 
     def _confirmed(self, transact: Callable[[Session], T]) -> T:
-        """Repeat a transaction until its commit is confirmed: all of them are idempotent.
+        """Repeat a transaction until its commit is confirmed; all transactions are idempotent.
 
-        The driver itself only repeats those that certainly failed.
+        The driver itself only repeats transactions that are known to have failed.
         """
         attempts = 1
         while True:
@@ -203,7 +203,7 @@ class _Change(NamedTuple):
 def _difference(
     existing: Fragment | None, wanted: Fragment | None, before: Fragment | None
 ) -> _Change | None:
-    """The change from `before` to `wanted`; later changes by others are kept."""
+    """The change from `before` to `wanted`; later changes by others are preserved."""
     current, wanted = existing or Fragment({}, {}, {}), wanted or Fragment({}, {}, {})
     base = before or current
     nodes = _find_differences(current.nodes, wanted.nodes, base.nodes)
@@ -247,8 +247,8 @@ def _find_differences(
 def _merge_changes(changes: Iterable[_Change]) -> _Change:
     merged = _Change({}, {}, {}, set(), set())
     for change in changes:
-        for all_of, some in zip(merged, change, strict=True):
-            all_of.update(some)  # type: ignore[attr-defined]
+        for merged_part, part in zip(merged, change, strict=True):
+            merged_part.update(part)  # type: ignore[attr-defined]
     return merged
 
 
@@ -279,7 +279,7 @@ def _add_relations(
     for root, key, type, details, end_label, end_key, properties in run.run(statement, keys=keys):
         if (part := found.get(Node(label, root))) is not None:
             each = graph.relation(Node(start, key), type, Node(end_label, end_key))
-            part.add_found(each, details, properties)
+            part.add_read(each, details, properties)
 
 
 def _apply(run: ManagedTransaction, change: _Change) -> None:
@@ -310,8 +310,8 @@ def _remove(run: ManagedTransaction, label: str, keys: list[str]) -> None:
         is_part = "p.key STARTS WITH row.key + '/' AND NOT p:Table AND NOT p:Column"
         _run(run, f"{match}--(p) WHERE {is_part} DETACH DELETE p", rows)
     _run(run, f"{match} WHERE NOT {_is_needed(label)} DETACH DELETE n", rows)
-    if kept := _NEEDED_BY.get(label):
-        types = [*kept, "HAS_UPSTREAM", "DASHBOARD_WITH_TABLE"]
+    if needed_by := _NEEDED_BY.get(label):
+        types = [*needed_by, "HAS_UPSTREAM", "DASHBOARD_WITH_TABLE"]
         _run(run, f"{match} MATCH (n)-[r]-() WHERE NOT type(r) IN {types} DELETE r", rows)
     if label in _NEEDED_BY:
         _run(run, f"{match} SET n = row.properties, n.{_REFERENCE} = true, n += {_PUBLISHED}", rows)

@@ -1,7 +1,7 @@
 """Glossary terms as terms of Atlas; users, groups, jobs and other items as type `lumos_item`.
 
-Fields without an attribute are packed into a map: `additionalAttributes` of a term, `properties`
-of other items.
+Fields without an attribute are stored as JSON in a map: `additionalAttributes` of a term,
+`properties` of other items.
 """
 
 import re
@@ -32,9 +32,9 @@ _TYPE_BY_KIND: Final[dict[str, type[Any]]] = {
 
 
 class AtlasTerms:
-    """The terms of all glossaries, by key. New terms go to the glossary `Lumos`.
+    """The terms of all glossaries by key; new terms are created in the glossary `Lumos`.
 
-    The key of a term is its name in that glossary, and `name@glossary` in others.
+    The key of a term is its name if it is in `Lumos`, and `name@glossary` if in another glossary.
     """
 
     def __init__(self, server: AtlasServer) -> None:

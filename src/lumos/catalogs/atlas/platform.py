@@ -79,7 +79,8 @@ class Atlas(ServerCatalog, ReadsHistory, CleansUp):
     ) -> Iterator[Dataset]:
         """The datasets that contain every word; Atlas selects by platform and format.
 
-        Its own full-text search finds whole words only, and nothing in packed aspects.
+        Atlas's own full-text search only finds whole words, and none in aspects that Lumos stores
+        in properties.
         """
         opened = self._opened
         wanted = {"platform": filters.platform, "format": filters.format}
@@ -127,8 +128,8 @@ class Atlas(ServerCatalog, ReadsHistory, CleansUp):
                 changes.append(change)
             else:
                 yield WrittenEntry(urn=entry.urn, changed=False, held=change.storage)
-        for some in batched(changes, BATCH_SIZE):
-            yield from writer.write(some)
+        for batch in batched(changes, BATCH_SIZE):
+            yield from writer.write(batch)
 
     def as_stored(self, entry: CatalogEntry) -> CatalogEntry:
         Urn.parse(entry.urn)

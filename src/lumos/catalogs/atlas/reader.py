@@ -100,16 +100,16 @@ class AtlasReader:
                         header["guid"]
                     ]
         guids = {**foreign, **guids}
-        for some in batched(sorted(urn for urn in guids if urn > (after or "")), _CHUNK):
-            rows = self._server.entities([guid for urn in some for guid in guids[urn]])
+        for batch in batched(sorted(urn for urn in guids if urn > (after or "")), _CHUNK):
+            rows = self._server.entities([guid for urn in batch for guid in guids[urn]])
             entities = self._convert(rows)
-            yield from ((urn, entities[urn][0]) for urn in some if urn in entities)
+            yield from ((urn, entities[urn][0]) for urn in batch if urn in entities)
 
     def with_attributes(self, **attributes: str) -> Iterator[tuple[str, AtlasEntity]]:
         """The active datasets of Lumos with these attributes."""
         headers = self._server.query(types.DATASET, **attributes)
-        for some in batched(dict.fromkeys(each["guid"] for each in headers), _CHUNK):
-            for urn, (entity, *_) in self._convert(self._server.entities(some)).items():
+        for batch in batched(dict.fromkeys(each["guid"] for each in headers), _CHUNK):
+            for urn, (entity, *_) in self._convert(self._server.entities(batch)).items():
                 if is_dataset(urn) and not entity.attributes.get("placeholder"):
                     yield urn, entity
 
@@ -124,12 +124,12 @@ class AtlasReader:
         }
 
     def _convert(self, rows: Iterable[_Row]) -> dict[str, list[AtlasEntity]]:
-        """Entities of datasets by URN, the current one first and then deleted predecessors."""
+        """The entities of datasets by URN: first the current one, then deleted predecessors."""
         found: dict[str, list[tuple[bool, int, AtlasEntity]]] = {}
         outputs: dict[str, list[AtlasEntity]] = {}
-        some = list(rows)
-        names = self._names(entity for entity, _ in some)
-        for entity, referred in some:
+        row_list = list(rows)
+        names = self._names(entity for entity, _ in row_list)
+        for entity, referred in row_list:
             converted = self._to_entity(entity, referred)
             converted.relations = _other_relations(entity, names)
             for guid in _related(entity, "outputFromProcesses", "", own=False):
@@ -151,7 +151,7 @@ class AtlasReader:
         }
 
     def _names(self, entities: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-        """The qualified names of the entities to which Lumos knows no relation, by GUID."""
+        """By GUID, the qualified names of the targets of relationships that are not modelled."""
         guids = {each["guid"] for entity in entities for _, each, _ in _other_headers(entity)}
         options = {"ignoreRelationships": True, "minExtInfo": True}
         return {
@@ -239,7 +239,7 @@ def _foreign_attributes(
     try:
         properties = from_json(text, dict[str, str])
     except msgspec.DecodeError:
-        # Somebody edited it.
+        # Not JSON of Lumos: somebody edited the text.
         properties = {types.METADATA: text}
     return {
         "name": attributes.get("name"), "owner": attributes.get("owner"),
@@ -263,7 +263,7 @@ def _other_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
 def _other_headers(entity: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any], bool]]:
     """The active relationships that Lumos does not model: end, header, and whether it is single.
 
-    Those to other parts of what a tool wrote, such as the database of a table, belong to the tool.
+    Relationships between entities of one tool, such as a table and its database, are omitted.
     """
     prefix = f"{entity['typeName'].partition('_')[0]}_"
     for end, value in (entity.get("relationshipAttributes") or {}).items():
@@ -306,7 +306,7 @@ def _column_type(attributes: Mapping[str, Any]) -> dict[str, Any]:
 def _related(
     entity: Mapping[str, Any], relation: str, type: str, *, own: bool = True
 ) -> dict[str, str]:
-    """The GUIDs and names of related entities of a type; without `own`, of all foreign types.
+    """The GUIDs and names of related entities of a type; with `own=False`, of types of other tools.
 
     Deleted relations are only followed from a deleted entity, whose relations are all deleted.
     """
@@ -346,7 +346,7 @@ def foreign_urn(type: str, name: str) -> str:
 
 
 def foreign_location(urn: str) -> tuple[str, str] | None:
-    """The type and qualified name of such an entity, or None for other URNs."""
+    """The type and qualified name of an entity that another tool wrote; None for other URNs."""
     try:
         parsed = Urn.parse(urn)
     except InvalidUrn:

@@ -121,7 +121,7 @@ class InvalidAspect(LumosError):
         super().__init__(f"{position}: {problem}")
 
 
-# The types of the fields that are read. All other fields are kept without a check.
+# The types of the fields that Lumos reads. All other fields are preserved without a check.
 
 
 def _object(*required: str, **optional: Any) -> Any:
@@ -202,7 +202,7 @@ def read_writes(store: EntityStore, urn: str, aspect: str | None = None) -> list
 
 def check_writes(writes: Iterable[AspectWrite]) -> list[AspectWrite]:
     """Check the types in the bodies of writes."""
-    found = []
+    checked = []
     for write in writes:
         shape = _ASPECT_TYPES.get(write.aspect)
         if shape is not None and write.replaces:
@@ -213,8 +213,8 @@ def check_writes(writes: Iterable[AspectWrite]) -> list[AspectWrite]:
                 match = _ERROR_PATH.search(text)
                 position = f"{write.aspect}{match['path'] if match else ''}"
                 raise InvalidAspect(position, text[: match.start()] if match else text) from None
-        found.append(write)
-    return found
+        checked.append(write)
+    return checked
 
 
 def aspects_after(writes: Iterable[AspectWrite]) -> Aspects:
@@ -234,11 +234,11 @@ def aspects_after(writes: Iterable[AspectWrite]) -> Aspects:
     return aspects
 
 
-# Changes of aspects that keep all fields that are not read.
+# Changes of aspects that preserve all fields that Lumos does not read.
 
 
 def read_list(items: Iterable[Any], read: Callable[[Any], Value | None]) -> tuple[Value, ...]:
-    """The values in a list; items that `read` does not know are skipped."""
+    """The values of the items in a list, without those for which `read` returns None."""
     return tuple(value for item in items if (value := read(item)) is not None)
 
 
@@ -248,9 +248,10 @@ def update_list(
     wanted: Iterable[Value],
     make: Callable[[Value], Any],
 ) -> list[Any]:
-    """A list of the wanted values, which keeps their existing items.
+    """A list with an item for each wanted value: the existing one, or one that `make` returns.
 
-    Items that `read` does not know move to the end. Values that DataHub cannot store are omitted.
+    Items for which `read` returns None move to the end. Values that DataHub cannot store are
+    omitted.
     """
     known: dict[Value, list[Any]] = {}
     others = []
@@ -343,7 +344,7 @@ def override_aspects(modelled: Aspects, raw: Writes) -> Aspects:
 
 
 def writes_for(aspects: Aspects, raw: Writes) -> list[AspectWrite]:
-    """The writes that produce some aspects; writes in `raw` are used if they still produce them."""
+    """The writes that produce these aspects: those in `raw` if they still do, or else new ones."""
     writes: list[AspectWrite] = []
     for aspect in {**raw, **aspects}:
         group = raw.get(aspect, [])
@@ -375,8 +376,10 @@ def apply_patch(aspect: str, body: Any, patch: Any) -> Any:
     """The body of an aspect after a patch; the same body if the patch cannot be applied."""
     try:
         operations = patch if isinstance(patch, list) else patch["patch"]
-        given = {} if isinstance(patch, list) else patch.get("arrayPrimaryKeys") or {}
-        mapped = _to_maps(copy.deepcopy(body or {}), keys := given or _LIST_KEYS.get(aspect, {}))
+        keys_in_patch = {} if isinstance(patch, list) else patch.get("arrayPrimaryKeys") or {}
+        mapped = _to_maps(
+            copy.deepcopy(body or {}), keys := keys_in_patch or _LIST_KEYS.get(aspect, {})
+        )
         for operation in operations:
             _apply(mapped, operation["op"].lower(), operation["path"], operation.get("value"))
         for name, fields in keys.items():

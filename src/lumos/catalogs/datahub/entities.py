@@ -1,8 +1,8 @@
 """Encodes the kinds of entities that both DataHub and Lumos have.
 
 `lumos:task:airflow/nightly/load` is `urn:li:dataJob:(urn:li:dataFlow:(airflow,nightly,PROD),load)`.
-Entities of other types, and those whose DataHub URN has no such counterpart, keep their DataHub
-URN; all of their aspects are in `raw`.
+An entity of another type, or with a DataHub URN that cannot be converted, has its DataHub URN in
+Lumos too, and all of its aspects in `raw`.
 """
 
 import re
@@ -50,11 +50,11 @@ _STAMPS: Final = {"created": STAMP, "lastModified": STAMP}
 
 
 class _Relation(NamedTuple):
-    """A list of references in an aspect, or a list of edges, which newer sources write instead.
+    """A list of references in an aspect; newer sources write the list `edges` instead of `list`.
 
-    `target` is the kind of the referenced entities, or `dataset`. `member` is the key of the URN if
-    members are objects. DataHub derives the key `derived` from the list. `empty` is the body of an
-    empty aspect.
+    `target` is the kind of the referenced entities, or `dataset`. If members are objects, `member`
+    is the key of their URN. `derived` is a key that DataHub derives from the list. `empty` is the
+    body of an empty aspect.
     """
 
     name: str
@@ -231,7 +231,7 @@ def _pattern(urn: str) -> re.Pattern[str]:
 
 
 class EntityCodec(Codec[CatalogEntity]):
-    """Encodes entities by the table of kinds; other types only have `raw`."""
+    """Encodes entities of the types in `_KINDS`; those of other types only have `raw`."""
 
     type: Any = CatalogEntity
     visible_fields: ClassVar[frozenset[str]] = frozenset(
@@ -330,7 +330,7 @@ class EntityCodec(Codec[CatalogEntity]):
                 self._write_relation(relation, aspects, wanted)
 
     def with_references_of(self, visible: CatalogEntity, item: CatalogEntity) -> CatalogEntity:
-        # Until a dataset exists, its URN comes back without the instance; keep that of `item`.
+        # Until a dataset exists, its URN is read without its instance; use the URN in `item`.
         kind = self._kind
         same = {
             relation.name: item.references[relation.name]
@@ -381,7 +381,7 @@ class EntityCodec(Codec[CatalogEntity]):
     def _write_relation(
         self, relation: _Relation, aspects: Aspects, wanted: tuple[str, ...]
     ) -> None:
-        """Keep wanted members and edges, and add new ones as members."""
+        """Remove unwanted members and edges, and add new members."""
         if _members(relation, aspects) is None:
             return
         natives = [native for name in wanted if (native := self._to_datahub_urn(relation, name))]
@@ -450,9 +450,9 @@ def _default_title(kind: _EntityKind, key: str) -> str:
 
 
 class _NamedItemKind(NamedTuple):
-    """A kind of item with a name in DataHub: fields of an aspect, and lists of names.
+    """A kind of item with a name: the keys of its fields in `aspect`, and its lists of names.
 
-    Each list has an aspect, a key in it, and the type of its entities.
+    Each list has an aspect, a key in it, and the type of the entities with these names.
     """
 
     item: Any

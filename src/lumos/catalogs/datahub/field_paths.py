@@ -43,12 +43,12 @@ class FieldPath(NamedTuple):
     @property
     def lumos(self) -> str:
         """The path as Lumos writes it."""
-        *above, last = self.steps
-        return "".join(f"{_lumos_step(step)}." for step in above) + quoted_name(last.name)
+        *parents, last = self.steps
+        return "".join(f"{_lumos_step(step)}." for step in parents) + quoted_name(last.name)
 
 
 def parse(text: str) -> FieldPath:
-    """Parse a path; a plain one is a single step, since names may contain dots."""
+    """Parse a path; a plain path is a single step, since names may contain dots."""
     if not text.startswith(VERSION):
         return FieldPath((FieldPathStep(text),))
     steps: list[FieldPathStep] = []

@@ -64,7 +64,7 @@ class DataHubItems:
         yield from self.of(entities, {entity.urn for entity in entities})
 
     def of(self, entities: Iterable[Entity], known: Container[str]) -> Iterator[CatalogItem]:
-        """The items of some entities; `known` are the URNs of all entities."""
+        """The items that are stored in `entities`; `known` are the URNs of all entities."""
         for entity in entities:
             if entity.type == "dataset":
                 continue
@@ -193,7 +193,7 @@ def _item_key_of(entity: Entity) -> tuple[type[Any], str]:
     """The item type of an entity, and the name or URN of the item."""
     type = NAMED_TYPES.get(entity.type)
     name = None if type is None else entity_name(entity.type, entity.urn)
-    # A URN that Lumos would write differently is kept.
+    # If the URN does not round-trip, the item has the URN of DataHub as its key.
     if type is None or name is None or entity_urn(entity.type, name) != entity.urn:
         return CatalogEntity, canonical_urn(entity.urn)
     return type, name

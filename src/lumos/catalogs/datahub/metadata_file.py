@@ -32,7 +32,7 @@ _PLAIN_TYPES: Final = frozenset(
     {"array", "boolean", "bytes", "double", "float", "int", "long", "map", "string"}
 )
 # Maps with arbitrary keys.
-_FREE_KEYS: Final = frozenset({"customProperties", "properties", "ownerTypes", "sourceDetail"})
+_FREE_FORM_MAPS: Final = frozenset({"customProperties", "properties", "ownerTypes", "sourceDetail"})
 # Aspects of ML models whose types do not start with `MLModel`.
 _ML_MODEL_ASPECTS: Final = frozenset(
     {"Metrics", "EvaluationData", "TrainingData", "QuantitativeAnalyses", "EthicalConsiderations",
@@ -99,7 +99,7 @@ _Item = TypeVar("_Item", bound=_HasAspect)
 
 
 class MetadataFile:
-    """The writes of a file by entity; changes to them are written by `save`."""
+    """The writes in a file by entity; `save` writes their changes to the file."""
 
     def __init__(self, path: Path, data: bytes | None = None, version: _FileVersion = None) -> None:
         self.path = path
@@ -190,7 +190,7 @@ class MetadataFile:
             self._add_event(f"[{number}].proposedSnapshot", record, change.proposedSnapshot)
         elif change.entityUrn and change.entityType:
             entity = entity_of(change.entityUrn)
-            # DataHub itself does not always write the types of users and groups alike.
+            # DataHub itself uses both `corpuser` and `corpUser`.
             if entity.type.lower() != change.entityType.lower():
                 problem_text = f"'{entity.urn}' is not the URN of a {change.entityType}"
                 raise NotMetadata(self.path, f"[{number}].entityUrn", problem_text)
@@ -208,7 +208,7 @@ class MetadataFile:
             entity = entity_of(snapshot.urn)
             for number, aspect in enumerate(snapshot.aspects):
                 if len(aspect) != 1:
-                    problem_text = f"Expected an aspect under its name, got {len(aspect)} of them"
+                    problem_text = f"Expected an object with one aspect, got {len(aspect)} aspects"
                     raise NotMetadata(
                         self.path, f"{position}.{type}.aspects[{number}]", problem_text
                     )
@@ -330,7 +330,7 @@ def _proposal(entity: Entity, write: AspectWrite) -> bytes:
     if write.body:
         change["aspect"] = {"json": write.body}
     elif write.body is not None:
-        # DataHub ignores an empty body in the short form.
+        # DataHub ignores an empty body in the form `{"json": {}}`.
         text = msgspec.json.encode(write.body).decode()
         change["aspect"] = {"value": text, "contentType": _JSON}
     return _encode({**change, **write.extras})
@@ -343,7 +343,7 @@ def _rename_types(value: Any, old: str, new: str) -> Any:
     if not isinstance(value, dict):
         return value
     if chosen := value.get("fieldDiscriminator"):
-        # Only events name the chosen key of a union separately.
+        # In events, the key `fieldDiscriminator` names the chosen key of a union.
         return {chosen: _rename_types(value[chosen], old, new)}
     if len(value) == 1:
         ((key, inside),) = value.items()
@@ -358,7 +358,7 @@ def _without_type_names(value: Any, key: str = "") -> Any:
         return [_without_type_names(item) for item in value]
     if not isinstance(value, dict):
         return value
-    if len(value) == 1 and key not in _FREE_KEYS:
+    if len(value) == 1 and key not in _FREE_FORM_MAPS:
         ((name, inside),) = value.items()
         if name in _PLAIN_TYPES:
             return _without_type_names(inside)
@@ -366,10 +366,10 @@ def _without_type_names(value: Any, key: str = "") -> Any:
 
 
 def _by_aspect(items: Sequence[_Item]) -> dict[str, list[_Item]]:
-    found: dict[str, list[_Item]] = {}
+    groups: dict[str, list[_Item]] = {}
     for item in items:
-        found.setdefault(item.aspect, []).append(item)
-    return found
+        groups.setdefault(item.aspect, []).append(item)
+    return groups
 
 
 def _aspect_name(type: str) -> str:
@@ -416,7 +416,7 @@ def _read_content(path: Path) -> _FileContent:
 
 def _write_content(path: Path, data: bytes, *, expected: _FileVersion) -> _FileVersion:
     """Replace a file atomically, if it still has the version `expected`."""
-    # Replace the target of a link and keep the link.
+    # If the path is a link, replace its target, not the link.
     target = path.resolve()
     descriptor, temporary, mode = _create_temporary(target)
     try:

@@ -169,7 +169,7 @@ class Datahub(DataHubCatalog, NormalizesRaw, ServerCatalog):
 
 
 def _without_repeats(entries: Sequence[CatalogEntry]) -> Iterator[list[CatalogEntry]]:
-    """Split entries, in order, into parts without a repeated dataset."""
+    """Split entries, in order, into parts that contain no dataset twice."""
     part: dict[str, CatalogEntry] = {}
     for entry in entries:
         if entry.urn in part:

@@ -1,6 +1,6 @@
-"""The datasets and items of a server; looks up which DataHub URNs are taken.
+"""Reads datasets and items from a server, and looks up which DataHub URNs exist.
 
-Raw records of files are converted to the form of servers, so that both can be compared.
+Converts raw records of files to the form that servers have, so that both can be compared.
 """
 
 from collections import deque
@@ -74,7 +74,7 @@ class DataHubReader:
 
     def get_many(self, urns: Sequence[str]) -> dict[str, CatalogEntry]:
         candidates = {urn: possible_datahub_urns(urn) for urn in urns}
-        datahub_urns = [datahub_urn for some in candidates.values() for datahub_urn in some]
+        datahub_urns = [datahub_urn for possible in candidates.values() for datahub_urn in possible]
         found: dict[str, dict[str, Any]] = {}
         for response in self._gms.caller.each(
             batched(datahub_urns, BATCH_SIZE), lambda batch: self._gms.get_entities(DATASET, batch)
@@ -88,9 +88,9 @@ class DataHubReader:
                 self.naming.remove(datahub_urn)
         self.look_up(_upstream_datahub_urns(found.values()))
         entries = {}
-        for urn, some in candidates.items():
+        for urn, possible_urns in candidates.items():
             existing = self.naming.existing_datasets().get(urn)
-            if existing in some and existing in found:
+            if existing in possible_urns and existing in found:
                 entries[urn] = self._entry(urn, existing, found[existing])
         return entries
 
@@ -141,7 +141,7 @@ class DataHubReader:
         return [existing[urn] for urn in urns if urn in existing]
 
     def look_up_datasets(self, urns: Iterable[str]) -> None:
-        """Look up all DataHub URNs that some datasets may have."""
+        """Look up all DataHub URNs that these datasets may have."""
         self.look_up(datahub_urn for urn in urns for datahub_urn in possible_datahub_urns(urn))
 
     def mark_written(self, urn: str, datahub_urn: str) -> None:
@@ -151,7 +151,7 @@ class DataHubReader:
     def look_up(self, datahub_urns: Iterable[str], *, only_ambiguous: bool = True) -> None:
         """Ask the server which DataHub URNs exist, and to which datasets they belong.
 
-        Most URNs can belong to one dataset only and need no request.
+        A URN that can only belong to one dataset needs no request, unless `only_ambiguous=False`.
         """
         new = dict.fromkeys(
             datahub_urn
@@ -187,13 +187,13 @@ class DataHubReader:
 
 @lru_cache(maxsize=4_096)
 def possible_datahub_urns(urn: str) -> tuple[str, ...]:
-    """The DataHub URNs that a dataset may have: the usual one, and an unambiguous one."""
+    """The DataHub URNs that a dataset may have: the default one, and an unambiguous one."""
     if (parsed := parse_dataset_urn(urn)) is None:
         return ()
-    usual = dataset_urn(parsed)
-    if not is_ambiguous(usual):
-        return (usual,)
-    return tuple(dict.fromkeys((usual, dataset_urn(parsed, explicit_instance=True))))
+    default = dataset_urn(parsed)
+    if not is_ambiguous(default):
+        return (default,)
+    return tuple(dict.fromkeys((default, dataset_urn(parsed, explicit_instance=True))))
 
 
 def _upstream_datahub_urns(states: Iterable[Mapping[str, Any]]) -> Iterator[str]:
@@ -300,7 +300,7 @@ class ServerItems:
     def _load_items(
         self, keys: Iterable[tuple[type[CatalogItem], str]]
     ) -> tuple[DataHubItems, "_EntityBuffer"]:
-        """Read the entities that some items are stored in."""
+        """Read the entities in which these items are stored."""
         empty = self._items(_EntityBuffer(self._gms.name, {}))
         return self._load(each for type, key in keys for each in empty.stored_in(type, key))
 
@@ -344,7 +344,7 @@ class ServerItems:
 
 
 class _EntityBuffer:
-    """The aspects of some entities on a server, and pending changes to them."""
+    """Aspects that were read from a server, and pending changes to them."""
 
     def __init__(self, name: str, aspects: Mapping[str, dict[str, Any]]) -> None:
         self._name = name
@@ -388,22 +388,22 @@ class _EntityBuffer:
 def _batches(items: Sequence[CatalogItem]) -> Iterator[list[CatalogItem]]:
     """Items without duplicates; definitions of properties first, since values refer to them."""
     unique = {(type(item), canonical_key(item)): item for item in items}.values()
-    for is_first in (True, False):
+    for is_definition in (True, False):
         yield from batched(
             (
                 item
                 for item in unique
-                if item_key(item).startswith(_PROPERTY_DEFINITION) == is_first
+                if item_key(item).startswith(_PROPERTY_DEFINITION) == is_definition
             ),
             _ITEM_BATCH_SIZE,
         )
 
 
 def as_server_returns(value: Any) -> Any:
-    """An entry or item as a server returns it that DataHub itself loaded; None if all have it.
+    """An entry or item as a server returns it after it loaded a file; None if all servers have it.
 
-    Its raw record has no defaults, no audit stamps of writes, no time series and nothing that the
-    fields already say.
+    The raw record has no defaults, audit stamps of writes or time series, and no values that the
+    fields of the entry contain.
     """
     if find_spec("datahub") is None:
         return value

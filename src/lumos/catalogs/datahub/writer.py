@@ -1,9 +1,10 @@
 """Sends changes to a server in as few proposals and calls as possible.
 
-Lists are changed by patches, which keep concurrent changes to other members. A server converts a
-list to nested maps by the values of some keys, applies the patch and converts the maps back. New
-members are added at the end, so members that must follow a new one are removed and added again. If
-this does not result in the wanted order, the list is replaced. Patches are idempotent.
+Lists are changed by patches, which preserve concurrent changes to other members. A server converts
+a list to maps by the keys of its members, such as the URN of an owner, applies the patch and
+converts the maps back. New members are added at the end, so members that must follow a new one are
+removed and added again. If this does not result in the wanted order, the list is replaced. Patches
+are idempotent.
 """
 
 from collections import Counter
@@ -46,7 +47,7 @@ class Change(NamedTuple):
 
 
 class WriteJob(NamedTuple):
-    """The changes for one dataset or item, the `subject`, which is written whole or rejected."""
+    """The changes for one dataset or item, the `subject`, which is written completely or not."""
 
     subject: Any
     changes: Sequence[Change]
@@ -146,7 +147,7 @@ def check_urn(name: str, urn: str) -> CatalogError | None:
 
 
 def send_jobs(gms: Gms, jobs: Iterable[WriteJob]) -> Iterator[WriteOutcome]:
-    """Send jobs, many in one call and some calls in parallel, and yield their outcomes.
+    """Send jobs, many in one call and several calls in parallel, and yield their outcomes.
 
     No entity may be in two jobs.
     """
@@ -208,8 +209,8 @@ STAMPS: Final = frozenset({"auditStamp", "created", "lastModified"})
 class _KeyedList(NamedTuple):
     """A list in an aspect, and the keys that identify its members.
 
-    Servers group members by their first key, which changes their order; some lists have a second
-    order of keys to try. Servers drop members whose last key is empty.
+    Servers group members by their first key, which changes their order; `orders` are the orders of
+    the keys to try. Servers drop members whose last key is empty.
     """
 
     list: str

@@ -34,9 +34,10 @@ class CertificateException(msgspec.Struct, frozen=True, kw_only=True):
 class Certificate(msgspec.Struct, frozen=True, kw_only=True):
     """The evidence of a migration.
 
-    `snapshot_hash` is the hash of the exported source. `aspects` counts entries by aspect on both
-    sides. `entries` has a hash of each entry as it was read back from the target, by kind and key.
-    `seal` is the hash of everything else, so that a changed certificate is recognized.
+    `snapshot_hash` is the hash of the exported source. `aspects` has the numbers of entries by
+    aspect in the source and in the target. `entries` has a hash of each entry as it was read back
+    from the target, by kind and key. `seal` is the hash of all other fields, so that a changed
+    certificate is recognized.
     """
 
     format_version: str = FORMAT_VERSION

@@ -1,6 +1,6 @@
-"""Verifies an import: every entry is read back by its key and compared.
+"""Verifies an import: reads every entry back by its key and compares it.
 
-Search indexes of catalogs lag behind their contents, so nothing is searched for.
+Uses no searches, since the search indexes of catalogs lag behind their contents.
 """
 
 from collections import Counter
@@ -80,7 +80,8 @@ class _ReadBack:
         self._holds_items = isinstance(catalog, LocalCatalog) or (
             isinstance(catalog, PlatformCatalog) and isinstance(catalog.platform, StoresItems)
         )
-        # The store commits an entry and its journal together and sets versions itself.
+        # No journal for the store: it commits an entry together with its journal, and it sets
+        # versions itself, so that entries differ from those in the journal.
         self._journal = None if isinstance(catalog, LocalCatalog) else store.journal
         self._run = run
         self._progress = progress
@@ -92,7 +93,7 @@ class _ReadBack:
         self._aspects: dict[str, Counter[str]] = {}
 
     def entries(self, kind: EntryKind) -> Iterator[Any]:
-        """The entries of a kind that are in the snapshot, as the catalog has them now."""
+        """Read the entries of a kind in the snapshot from the catalog."""
         if kind is not DATASETS and not self._holds_items:
             return
         header = self._snapshot.header.counts
@@ -113,9 +114,9 @@ class _ReadBack:
         """The number of entries with each aspect on both sides."""
         return {
             name: AspectCount(
-                source=found["source"], target=found["target"], changed=found["changed"]
+                source=counts["source"], target=counts["target"], changed=counts["changed"]
             )
-            for name, found in sorted(self._aspects.items())
+            for name, counts in sorted(self._aspects.items())
         }
 
     def _count_aspects(self, kind: EntryKind, value: Any, found: Any | None) -> None:
@@ -147,18 +148,18 @@ class _ReadBack:
 
 
 def aspects_of(value: Any) -> dict[str, Any]:
-    """The fields of an entry that are set; raw records are listed one by one."""
-    found: dict[str, Any] = {}
+    """The fields of an entry that are set, and each raw record as a field of its own."""
+    fields: dict[str, Any] = {}
     for name in differing_fields(None, value):
         if name != "raw":
-            found[name] = getattr(value, name)
+            fields[name] = getattr(value, name)
             continue
         for catalog, records in value.raw.items():
             if isinstance(records, dict):
-                found |= {f"{catalog}.{each}": record for each, record in records.items()}
+                fields |= {f"{catalog}.{each}": record for each, record in records.items()}
             else:
-                found[catalog] = records
-    return found
+                fields[catalog] = records
+    return fields
 
 
 def entry_reader(catalog: SnapshotCatalog) -> Callable[[EntryKind, Sequence[str]], dict[str, Any]]:

@@ -248,7 +248,7 @@ def _type(column: Column) -> DataType:
     try:
         return _type_of_foreign_column(column, display, children)
     except ValueError:
-        # Nested too deeply; the columns are kept in `raw`.
+        # Nested deeper than types of Lumos can be; the `raw` part of the entry has the columns.
         return Unknown(display)
 
 

@@ -2,8 +2,8 @@
 
 `kinds` encodes each item as the record of one entity. If the entity cannot store all of it, the
 exact item is stored in a custom property, together with the record at that time, so that later
-edits of users are recognized. Kinds without custom properties lose the rest; see `as_stored`. Tasks
-are parts of a pipeline and are written with it.
+edits of users are recognized. A kind without custom properties loses what its entity cannot store;
+see `as_stored`. Tasks are parts of a pipeline and are written with it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -69,7 +69,7 @@ _TASK_FIELDS: Final = ("taskType", "taskSQL", "sourceUrl", "startDate", "endDate
 
 
 class ExactItem(NamedTuple):
-    """An exact item, and the record of its entity when it was written."""
+    """An exact item, and the item that its entity showed right after it was written."""
 
     item: Any
     shown: Any
@@ -86,15 +86,15 @@ class Entities:
         self._index = references.index
         self._labels = references.labels
         self._properties = references.properties
-        # Items with references to missing entities, and these references.
+        # By key: an item that refers to missing entities, and their types and names.
         self._waiting: dict[str, tuple[CatalogItem, frozenset[tuple[str, str]]]] = {}
-        self._has_searched = False
+        self._has_found_waiting = False
 
     # Reading
 
     def all(self) -> Iterator[CatalogItem]:
         """All items, without placeholders."""
-        foreign: set[str] = set()
+        foreign_urns: set[str] = set()
         for spec in (*KINDS.values(), GENERIC):
             entities = [each for each in self._pages(spec) if not _is_skipped(spec, each)]
             found: list[CatalogItem] = []
@@ -102,10 +102,10 @@ class Entities:
                 found += items
             if spec is GENERIC:
                 # Earlier versions stored entities of other catalogs as generic ones.
-                found = [each for each in found if item_key(each) not in foreign]
-            # A term or a user may have the same name as the URN of an entity.
+                found = [each for each in found if item_key(each) not in foreign_urns]
+            # Not of terms or users, whose name may be the URN of an entity.
             urns = {each.urn for each in found if isinstance(each, CatalogEntity)}
-            foreign |= {urn for urn in urns if entity_id(urn) is None}
+            foreign_urns |= {urn for urn in urns if entity_id(urn) is None}
             yield from sorted(found, key=item_key)
 
     def _pages(self, spec: EntityKind) -> list[dict[str, Any]]:
@@ -266,9 +266,9 @@ class Entities:
         self._complete(written)
 
     def complete(self, datasets: Iterable[str]) -> None:
-        """Complete the items that refer to new datasets, including items of earlier runs."""
-        if not self._has_searched:
-            self._has_searched = True
+        """Write references to new datasets that items, also of earlier runs, are waiting for."""
+        if not self._has_found_waiting:
+            self._has_found_waiting = True
             for spec in KINDS.values():
                 if spec.has_edges and EXACT_ITEM in self._properties.declared(spec.type):
                     for entity in self._pages(spec):
@@ -295,7 +295,7 @@ class Entities:
                     continue
 
     def _put(self, item: CatalogItem) -> set[tuple[str, str]]:
-        """Write an item; return its possible names."""
+        """Write an item; return each type and name by which other items may refer to it."""
         if isinstance(item, CatalogEntity) and task_of(item.urn) is not None:
             return self._put_task(item)
         if isinstance(item, CatalogEntity):
@@ -313,7 +313,7 @@ class Entities:
             predicted = read_item(spec, fqn, record)
             exact = ExactItem(item, predicted)
             entity = self._create(spec, fqn, record, item, exact if predicted != item else None)
-        elif entity.get("deleted") or self._is_renamed(spec, entity, record):
+        elif entity.get("deleted") or self._needs_put(spec, entity, record):
             entity = self._create(spec, fqn, record, item, None, current=entity)
         try:
             entity = self._update(spec, self._with_edges(spec, entity), record)
@@ -332,11 +332,12 @@ class Entities:
         fqn = entity["fullyQualifiedName"]
         return {(spec.type, fqn), (spec.type, (locate(item_key(item)) or ("", fqn))[1])}
 
-    def _is_renamed(self, spec: EntityKind, entity: Mapping[str, Any], record: Record) -> bool:
-        """Whether the display name differs, which bots can only change by a PUT."""
+    def _needs_put(self, spec: EntityKind, entity: Mapping[str, Any], record: Record) -> bool:
+        """Whether to change an email or, as a bot, a display name: patches cannot do that."""
         existing = record_of(spec, entity)
-        is_other = existing.get("displayName") != record.get("displayName") and self._is_bot
-        return is_other or ("email" in spec.fields and existing.get("email") != record.get("email"))
+        has_new_title = existing.get("displayName") != record.get("displayName")
+        has_new_email = "email" in spec.fields and existing.get("email") != record.get("email")
+        return has_new_email or (has_new_title and self._is_bot)
 
     def _create(
         self,
@@ -494,12 +495,12 @@ class Entities:
         if task.description:
             native["description"] = without_nul(task.description)
         wanted = labels(task.tags, task.references.get("terms", ()))
-        possible = [
+        stored_labels = [
             {**label, "tagFQN": fqn}
             for label in wanted
             if (fqn := self._labels.find(label["source"], label["tagFQN"])) is not None
         ]
-        return {"name": name, **native, **({"tags": possible} if possible else {})}
+        return {"name": name, **native, **({"tags": stored_labels} if stored_labels else {})}
 
     # Removing
 
@@ -508,11 +509,9 @@ class Entities:
         self._waiting.pop(item_key(item), None)
         if isinstance(item, CatalogEntity) and (task := task_of(item.urn)) is not None:
             if (pipeline := self._pipeline(task[0])) is not None:
-                placeholders = {
-                    n: each for n, each in self._tasks(pipeline).items() if n != task[1]
-                }
-                self._write_tasks(pipeline, placeholders)
-                if not placeholders and pipeline.get("description") == PLACEHOLDER_TEXT:
+                remaining = {n: each for n, each in self._tasks(pipeline).items() if n != task[1]}
+                self._write_tasks(pipeline, remaining)
+                if not remaining and pipeline.get("description") == PLACEHOLDER_TEXT:
                     self._delete(KINDS["pipeline"], pipeline)
             return
         spec, fqn = self._locate(type(item), item_key(item))
@@ -538,7 +537,7 @@ class Entities:
             **{key: entity[key] for key in spec.required if key in entity},
             "description": PLACEHOLDER_TEXT,
         }
-        if self._is_renamed(spec, entity, record):
+        if self._needs_put(spec, entity, record):
             entity = self._create(spec, fqn, record, item, None, current=entity)
         entity = self._update(spec, self._with_edges(spec, entity), record)
         if EXACT_ITEM in (entity.get("extension") or {}):
@@ -599,29 +598,29 @@ class Entities:
 
 
 def _generic_location(key: str) -> tuple[EntityKind, str]:
-    """Where an item without a kind of its own is stored."""
+    """Where an item is stored whose kind OpenMetadata does not have."""
     return GENERIC, join_fqn(LUMOS_SERVICE, shorten_name(encode_name(key)))
 
 
 def _lumos_variant(spec: EntityKind, entity: Mapping[str, Any]) -> EntityKind:
     """The variant of a kind for entities in the service or glossary of Lumos."""
-    entity_type = split_fqn(entity["fullyQualifiedName"])[0]
-    if spec.type == "pipeline" and entity_type == LUMOS_SERVICE:
+    root = split_fqn(entity["fullyQualifiedName"])[0]
+    if spec.type == "pipeline" and root == LUMOS_SERVICE:
         return JOB
-    return LUMOS_TERM if spec.type == "glossaryTerm" and entity_type == LUMOS else spec
+    return LUMOS_TERM if spec.type == "glossaryTerm" and root == LUMOS else spec
 
 
 def _looks_like_placeholder(spec: EntityKind, fqn: str) -> bool:
     """Whether an empty entity would be mistaken for a placeholder."""
-    is_own = split_fqn(fqn)[0] == LUMOS and spec.type in ("tag", "glossaryTerm")
-    return is_own or spec.type in ("user", "team", "domain")
+    is_in_lumos = split_fqn(fqn)[0] == LUMOS and spec.type in ("tag", "glossaryTerm")
+    return is_in_lumos or spec.type in ("user", "team", "domain")
 
 
 def _is_built_in(entity: Mapping[str, Any]) -> bool:
     """Whether an entity came with the server."""
-    is_first = entity.get("isAdmin") and entity["name"] == "admin"
+    is_admin = entity.get("isAdmin") and entity["name"] == "admin"
     is_system = entity.get("provider") == "system" or entity.get("isBot")
-    return bool(is_first or is_system or entity.get("teamType") == "Organization")
+    return bool(is_admin or is_system or entity.get("teamType") == "Organization")
 
 
 def _is_skipped(spec: EntityKind, entity: Mapping[str, Any]) -> bool:
@@ -635,10 +634,10 @@ def _is_skipped(spec: EntityKind, entity: Mapping[str, Any]) -> bool:
 
 def _is_inside(item: Any, fqn: str) -> bool:
     """Whether the qualified name of an item starts with the name of its parent."""
-    above = split_fqn(fqn)[:-1]
+    parent_parts = split_fqn(fqn)[:-1]
     match item:
         case CatalogEntity(kind="domain"):
-            return item.parent == name_of("domain", join_fqn(*above))
+            return item.parent == name_of("domain", join_fqn(*parent_parts))
         case CatalogEntity() | GlossaryTerm():
             return is_qualified(fqn) and isinstance(item.raw.get(CATALOG), dict)
         case _:
@@ -657,8 +656,8 @@ def _upgrade(item: CatalogEntity) -> CatalogEntity:
     )
     if is_format_1_0:
         others = {key: value for key, value in item.raw.items() if key != CATALOG}
-        read: CatalogEntity = read_item(spec, location[1], write_record(spec, item))
-        return msgspec.structs.replace(read, raw={**read.raw, **others})
+        decoded: CatalogEntity = read_item(spec, location[1], write_record(spec, item))
+        return msgspec.structs.replace(decoded, raw={**decoded.raw, **others})
     if item.urn.startswith(f"{CATALOG}:"):
         return msgspec.structs.replace(item, urn=urn, kind=spec.kind or spec.type)
     return item
@@ -751,12 +750,12 @@ def _decode_exact(text: Any, type: type[Any]) -> dict[str, ExactItem]:
 
 
 def _read_tasks(pipeline: str, tasks: Iterable[Mapping[str, Any]]) -> dict[str, CatalogEntity]:
-    found = list(tasks)
+    task_list = list(tasks)
     upstream: dict[str, list[str]] = {}
-    for task in found:
+    for task in task_list:
         for name in task.get("downstreamTasks") or ():
             upstream.setdefault(name, []).append(task_urn(pipeline, task["name"]))
-    return {task["name"]: _read_task(pipeline, task, upstream) for task in found}
+    return {task["name"]: _read_task(pipeline, task, upstream) for task in task_list}
 
 
 def _read_task(
@@ -779,11 +778,11 @@ def _read_task(
 
 def _task_request(task: Mapping[str, Any]) -> Record:
     """Encode a task of the server for a request."""
-    response = {key: value for key, value in task.items() if value not in (None, [])}
-    response.pop("fullyQualifiedName", None)
-    if "tags" in response:
+    request = {key: value for key, value in task.items() if value not in (None, [])}
+    request.pop("fullyQualifiedName", None)
+    if "tags" in request:
         keys = ("tagFQN", "source", "labelType", "state")
-        response["tags"] = [
-            {key: each[key] for key in keys if key in each} for each in response["tags"]
+        request["tags"] = [
+            {key: each[key] for key in keys if key in each} for each in request["tags"]
         ]
-    return response
+    return request

@@ -141,8 +141,8 @@ class OpenMetadataEntries:
     ) -> RenderedState:
         """Encode an entry as a state.
 
-        `existing` is the current state of the entity; values that only users set are kept.
-        `declared` are the custom properties of its type.
+        `existing` is the current state of the entity; values that only users set are preserved.
+        `declared` are the custom properties that the server has for this type of entity.
         """
         state = self._encode(entry, location, existing_state=existing)
         raw = raw_record(entry.raw)
@@ -168,9 +168,9 @@ class OpenMetadataEntries:
         if "lumos.name" in packed.properties and "displayName" in state:
             extension[_DISPLAY_NAME_PROPERTY] = state["displayName"]
         # These properties are written after the entity itself.
-        kept = (EDGES, HIDDEN) if entry.deleted else (EDGES,)
-        known = before.get("extension", {})
-        extension |= {key: known[key] for key in kept if key in known}
+        written_later = (EDGES, HIDDEN) if entry.deleted else (EDGES,)
+        old_extension = before.get("extension", {})
+        extension |= {key: old_extension[key] for key in written_later if key in old_extension}
         if location.is_shortened:
             extension[URN] = entry.urn
         if extension:
@@ -200,7 +200,7 @@ class OpenMetadataEntries:
         *,
         existing_state: EntityState | None = None,
     ) -> EntityState:
-        """Encode the fields that OpenMetadata has; `existing_state` has the owners to keep."""
+        """Encode the fields that OpenMetadata has; owners in `existing_state` take precedence."""
         state: EntityState = {}
         documentation, governance = entry.documentation, entry.governance
         if documentation is not None and (
@@ -247,7 +247,7 @@ class OpenMetadataEntries:
     def _apply_raw(
         self, urn: str, entity_type: str, state: EntityState, raw: Mapping[str, Any]
     ) -> EntityState:
-        """Override a state by values in `raw` that do not contradict the entry."""
+        """Override values of a state with those in `raw` that do not contradict the entry."""
         before = self._decode(urn, state)
         for key, value in raw.get(_ENTITY_KEY, {}).items():
             if key == PRODUCTS and isinstance(value, list):
@@ -298,7 +298,7 @@ class OpenMetadataEntries:
         raw: Mapping[str, Any],
     ) -> dict[str, Any]:
         """Custom properties of users: those in the entry, and those whose values are not text."""
-        kept = {
+        not_text = {
             key: value
             for key, value in before.get("extension", {}).items()
             if not isinstance(value, str)
@@ -313,7 +313,7 @@ class OpenMetadataEntries:
             key for key in (*declared, *before.get("extension", {})) if not is_lumos_property(key)
         }
         others = raw.get(EXTENSION, {})
-        return kept | {
+        return not_text | {
             key: value for key, value in {**others, **texts_to_set}.items() if key in known
         }
 
@@ -472,7 +472,7 @@ def _packed_keys(extension: Mapping[str, Any]) -> dict[str, str]:
 
 
 def unmodelled(state: EntityState, modelled: EntityState) -> dict[str, Any]:
-    """The values of a state that differ from the modelled state; None for missing values."""
+    """The values of a state that differ from the state encoded from an entry; None if missing."""
     fields = {field for each in PORTABLE_FIELDS.values() for field in each}
     entity = {
         key: state.get(key)
@@ -500,8 +500,8 @@ def raw_record(raw: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in found.items() if isinstance(value, dict) and value}
 
 
-def _override_column(column: Column, raw: Mapping[str, Any], above: tuple[str, ...]) -> Column:
-    path = (*above, column["name"])
+def _override_column(column: Column, raw: Mapping[str, Any], parent: tuple[str, ...]) -> Column:
+    path = (*parent, column["name"])
     own = raw.get(join_fqn(*path))
     for key, value in own.items() if isinstance(own, dict) else ():
         if key in COLUMN_KEYS and key not in _MODELLED_COLUMN_KEYS:
@@ -518,11 +518,11 @@ def _replace_key(target: dict[str, Any], key: str, value: Any) -> dict[str, Any]
 
 
 def _unmodelled_columns(
-    existing: list[Column], modelled: list[Column], above: tuple[str, ...]
+    existing: list[Column], modelled: list[Column], parent: tuple[str, ...]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     by_name = {column["name"]: column for column in modelled}
     for column in existing:
-        path = (*above, column["name"])
+        path = (*parent, column["name"])
         other = by_name.get(column["name"], {})
         differences = {
             key: column.get(key)

@@ -24,7 +24,7 @@ from lumos.model.dataset import Owner
 
 LUMOS: Final = "Lumos"
 PLACEHOLDER_TEXT: Final = "Created by Lumos, because something refers to it or is in it."
-"""The description of an entity that only exists because others need it."""
+"""The description of an entity that only exists because others refer to it or are in it."""
 _TAGS: Final = "Classification"
 _TERMS: Final = "Glossary"
 # Terms of a glossary must differ by more than case, so the second one ends with a hash.
@@ -114,8 +114,8 @@ def storable_owners(owners: Iterable[Owner], existing: Collection[str] = ()) -> 
     """
     users = [owner for owner in owners if owner.kind == "user"]
     groups = sorted((each for each in owners if each.kind == "group"), key=lambda each: each.name)
-    kept = [owner for owner in groups if team_name(owner.name) in existing]
-    return kept or users or groups[:1]
+    existing_groups = [owner for owner in groups if team_name(owner.name) in existing]
+    return existing_groups or users or groups[:1]
 
 
 def placeholder_email(name: str) -> str:
@@ -171,7 +171,11 @@ class OpenMetadataLabels:
                     self._domains[name] = self._ensure_domain(name)
 
     def tags(self, names: Iterable[str]) -> list[dict[str, Any]]:
-        """Labels of tags; further tags of an exclusive classification become tags of Lumos."""
+        """The labels of tags.
+
+        If several tags are in a classification that allows only one, all but the first become tags
+        of Lumos.
+        """
         found, taken = [], set()
         for name in dict.fromkeys(names):
             label = _label(_TAGS, self._tags.get(name) or lumos_fqn(name))
@@ -187,7 +191,7 @@ class OpenMetadataLabels:
     def without_exclusive_duplicates(
         self, labels: Iterable[dict[str, Any]]
     ) -> list[dict[str, Any]]:
-        """Remove further tags of classifications that allow only one."""
+        """Remove all but the first tag of each classification that allows only one."""
         found: dict[str, dict[str, Any]] = {}
         for label in labels:
             found.setdefault(self._exclusive.get(label["tagFQN"]) or label["tagFQN"], label)
@@ -250,8 +254,8 @@ class OpenMetadataLabels:
         if existing is None:
             return self._ensure_lumos_tag(name)
         classification = existing["classification"]["fullyQualifiedName"]
-        about = self._server.named("classifications", classification) or {}
-        if about.get("mutuallyExclusive"):
+        details = self._server.named("classifications", classification) or {}
+        if details.get("mutuallyExclusive"):
             self._exclusive[existing["fullyQualifiedName"]] = classification
         return str(existing["fullyQualifiedName"])
 

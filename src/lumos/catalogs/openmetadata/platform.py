@@ -68,7 +68,7 @@ class Openmetadata(ServerCatalog, RenamesRaw, CleansUp):
 
     def get_many(self, urns: Sequence[str]) -> dict[str, CatalogEntry]:
         opened = self._opened
-        opened.entity_index.look_again_for_missing_services()
+        opened.entity_index.forget_missing_services()
         found = opened.reader.read_many(urns)
         self._read = {urn: found.get(urn) for urn in urns}
         return {
@@ -101,7 +101,7 @@ class Openmetadata(ServerCatalog, RenamesRaw, CleansUp):
         unknown = [entry.urn for entry in entries if entry.urn not in self._read]
         known = {urn: dataset for urn, dataset in self._read.items() if dataset is not None}
         existing = {**known, **opened.reader.read_many(unknown)}
-        # The cache is outdated for the entries that are written.
+        # The cached datasets are outdated once their entries are written.
         for entry in entries:
             self._read.pop(entry.urn, None)
         yield from opened.writer.write(
@@ -112,7 +112,7 @@ class Openmetadata(ServerCatalog, RenamesRaw, CleansUp):
             opened.items.complete(new)
 
     def as_stored(self, entry: CatalogEntry) -> CatalogEntry:
-        # Fields that the server would not return unchanged are packed.
+        # Fields that the server would not return unchanged are stored in custom properties.
         Urn.parse(entry.urn)
         return with_canonical_edges(entry)
 

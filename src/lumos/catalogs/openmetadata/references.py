@@ -1,8 +1,8 @@
-"""Converts records between servers: references are resolved by name.
+"""Converts the references in records to names, and back to identifiers on another server.
 
 Missing users, labels, domains and parents of an entity are created. References to other missing
-entities are omitted, and added once these entities exist. `rename_record` renames what a record
-refers to.
+entities are omitted, and added once these entities exist. `rename_record` replaces names in a
+record by new ones.
 """
 
 from collections.abc import Iterable, Mapping
@@ -96,7 +96,7 @@ class References:
     # From this server
 
     def portable(self, value: Any) -> Any:
-        """A value with the URNs of datasets and without identifiers of this server."""
+        """Replace the identifiers in a value by names, and the names of datasets by URNs."""
         match value:
             case {"type": str(type), "id": str(id)} if len(value) == 2:
                 fqn = self._name_of(type, id)
@@ -126,7 +126,7 @@ class References:
         return self._names[id]
 
     def edges(self, type: str, entity: Mapping[str, Any]) -> list[Record]:
-        found = []
+        edges = []
         for node, details in self.server.upstream_edges(type, entity["id"]):
             parts = split_fqn(node[_FQN])
             if parts[0] != LUMOS_SERVICE:
@@ -134,8 +134,8 @@ class References:
                 portable = portable_details(
                     details or _DEFAULT_DETAILS, parts, split_fqn(entity[_FQN])
                 )
-                found.append({"from": to_urn(node["type"], node[_FQN]), **portable})
-        return sorted(found, key=lambda each: str(each["from"]))
+                edges.append({"from": to_urn(node["type"], node[_FQN]), **portable})
+        return sorted(edges, key=lambda each: str(each["from"]))
 
     # To this server
 
@@ -213,8 +213,10 @@ class References:
         for field, type in spec.parents:
             if field == "parent" and len(parts) <= len(spec.parents):
                 continue
-            is_first = type.endswith("Service") or (field != "parent" and len(spec.parents) > 1)
-            parent = join_fqn(*(parts[:1] if is_first else parts[:-1]))
+            is_top_parent = type.endswith("Service") or (
+                field != "parent" and len(spec.parents) > 1
+            )
+            parent = join_fqn(*(parts[:1] if is_top_parent else parts[:-1]))
             if (type, parent) not in self._found:
                 self._ensure_parent(spec, type, parent, record)
             fields[field] = parent
@@ -241,7 +243,7 @@ class References:
     def operations(
         self, spec: EntityKind, entity: Mapping[str, Any], existing: Record, wanted: Record
     ) -> list[Operation]:
-        """The patch operations that change one record to another, as far as this server allows."""
+        """The patch operations that change a record to the wanted one, if this server allows it."""
         operations: list[Operation] = []
         for field in spec.fields:
             old, new = existing.get(field), self._resolvable_field(field, wanted)
@@ -395,7 +397,7 @@ _FREE_FORM_KEYS: Final = FREE_FORM | {"extension", "declared", _FQN}
 
 
 def rename_record(record: Record, names: NewNames) -> Record:
-    """Rename what a record of an entity or dataset refers to."""
+    """Replace the names that a record of an entity or dataset refers to by new ones."""
     renamed = {
         key: value if key in _FREE_FORM_KEYS else _rename_value(value, names)
         for key, value in record.items()

@@ -52,7 +52,7 @@ def retry_if_outdated(attempt: Callable[[], T]) -> T:
 
 
 class IncompleteList(CatalogError):
-    """A list that has fewer entries than the server counts."""
+    """A list with fewer entries than the total that the server reports."""
 
     def __init__(self, platform: str, path: str, *, received: int, total: int) -> None:
         super().__init__(
@@ -71,7 +71,7 @@ class RequestRefused(NamedTuple):
 
 
 class Server:
-    """One server; the first call opens connections, which later ones reuse."""
+    """One server; the first call opens connections, which later calls reuse."""
 
     def __init__(self, settings: OpenmetadataPlatform, caller: Caller | None = None) -> None:
         self.caller = caller or Caller.of(KIND, settings, fault_of)
@@ -196,10 +196,10 @@ class Server:
                     raise UnexpectedServer(self.platform, f"an entity in /{path} has no name")
                 yield raw
             received += len(data)
-            following = paging.get("after")
-            if not following or following == after:
+            next_cursor = paging.get("after")
+            if not next_cursor or next_cursor == after:
                 break
-            after = following
+            after = next_cursor
         total = paging.get("total")
         if whole and isinstance(total, int) and received < total:
             raise IncompleteList(self.platform, path, received=received, total=total)
@@ -227,8 +227,8 @@ class Server:
         ]
         passed = response.get("numberOfRowsPassed", len(bodies) - len(refusals))
         failed = max(response.get("numberOfRowsFailed") or 0, len(bodies) - passed)
-        is_unclear = len(refusals) < failed
-        if is_unclear or (response["status"] not in _SUCCESS and not refusals):
+        has_unnamed_failures = len(refusals) < failed
+        if has_unnamed_failures or (response["status"] not in _SUCCESS and not refusals):
             raise CatalogError(
                 f"{self.platform} rejected some of {len(bodies)} entities in /{path}, but does not "
                 f"say which: {response['status']} {response.get('abortReason') or ''}".rstrip(),
@@ -246,7 +246,7 @@ class Server:
             raise UnexpectedServer(self.platform, "it does not report its version")
         if version < OLDEST_VERSION:
             raise CatalogTooOld(
-                self.platform, f"what came after {text}", needed=_required_version()
+                self.platform, f"versions later than {text}", needed=_required_version()
             )
         return version
 
@@ -314,7 +314,7 @@ class CustomProperties:
             return frozenset(self._known(type))
 
     def definitions(self, type: str, names: Iterable[str]) -> dict[str, Any]:
-        """The definitions of some properties, without identifiers of this server."""
+        """The definitions of these properties, without identifiers of this server."""
         with self._lock:
             declared = self._known(type) & set(names)
             known = self._definitions[type]
@@ -342,7 +342,7 @@ class CustomProperties:
     def incompatible(
         self, type: str, extension: Mapping[str, Any], declared: Any
     ) -> frozenset[str]:
-        """Properties whose values are invalid here, because their definitions differ."""
+        """The properties whose values this server rejects, because it defines them differently."""
         source = declared if isinstance(declared, dict) else {}
         target = self.definitions(type, extension)
         return frozenset(

@@ -86,7 +86,7 @@ class Linker:
         self._lock = Lock()
 
     def waiting_for(self, urns: Collection[str]) -> list[str]:
-        """Return and clear the datasets with edges that waited for these upstream datasets."""
+        """Return and forget the datasets whose edges waited for these upstream datasets."""
         with self._lock:
             found = {urn for upstream in urns for urn in self._waiting.pop(upstream, ())}
         return sorted(found - set(urns))
@@ -105,7 +105,7 @@ class Linker:
         current = (
             job.existing.edges if job.existing is not None else lineage.no_edges(job.location.parts)
         )
-        natives = {**current.edges, **current.others}
+        native_edges = {**current.edges, **current.others}
         details = edge_details_in(job.entry)
         # Edges from entities that are not datasets have details only.
         wanted: dict[str, list[UpstreamEdge]] = {
@@ -121,7 +121,7 @@ class Linker:
         before = lineage.read_written_edges(extension.get(EDGES))
 
         def differs(name: str, start: EdgeStart) -> bool:
-            native, parts = natives.get(name), job.location.parts
+            native, parts = native_edges.get(name), job.location.parts
             if native is None:
                 return True
             if name in details and not lineage.has_details(details[name], native, parts):
@@ -132,13 +132,13 @@ class Linker:
                 # Lumos was interrupted before it saved what it has written.
                 return True
             # Columns that the server dropped are not sent again.
-            dropped = lineage.unknown_pairs(before.get(name), native)
+            dropped = lineage.dropped_pairs(before.get(name), native)
             pairs = lineage.pairs_of(wanted[name], start.parts, parts).keys()
             return pairs - dropped != native.columns.keys()
 
         changed = {name for name, start in starts.items() if differs(name, start)}
-        # Hidden entities cannot have edges; the lineage is packed.
-        is_unchanged = not changed and natives.keys() <= wanted.keys()
+        # Hidden entities cannot have edges; their lineage is in a custom property.
+        is_unchanged = not changed and native_edges.keys() <= wanted.keys()
         if is_unchanged or job.raw.get("deleted"):
             return
         found = self._index.find(job.location)
@@ -159,7 +159,7 @@ class Linker:
                     latest.edges.get(name),
                     details.get(name),
                 )
-                # The server silently drops columns that it does not know, so read back what it has.
+                # The server silently drops columns that it does not know: read them back if needed.
                 is_known = is_known and sent is not None and not sent
                 written_edges[name] = NativeEdge(**reference, parts=parts, columns={}, details={})
                 continue
@@ -167,7 +167,7 @@ class Linker:
                 encoded = self._references.encode_details(details[name], parts, found.parts)
                 self._references.link(reference, found.reference, encoded)
             written[name] = WrittenEdge(reference["id"])
-        for name, native in natives.items():
+        for name, native in native_edges.items():
             if name not in wanted:
                 self._server.delete_edge(native.reference, found.reference)
         job.changed = True
@@ -240,7 +240,7 @@ class Linker:
         if text == current:
             return
         self._properties.declare(found.location.type, [EDGES])
-        # The extension exists: it already has the packed lineage.
+        # The extension exists: the property with the lineage is in it.
         operation: dict[str, Any] = {"op": "remove", "path": f"/extension/{EDGES}"}
         if text is not None:
             operation |= {"op": "add", "value": text}
@@ -399,9 +399,9 @@ class Writer:
         def send(part: Sequence[_NewEntity]) -> None:
             for request, message, status in self._server.bulk(route, [new.body for new in part]):
                 job = by_name.get(_request_key(request) if isinstance(request, dict) else request)
-                what = "an entity of a bulk request" if job is None else job.entry.urn
+                name = "an entity of a bulk request" if job is None else job.entry.urn
                 problem = CatalogError(
-                    f"{self._server.platform} rejected {what}: {message}",
+                    f"{self._server.platform} rejected {name}: {message}",
                     platform=self._server.platform,
                     status=status,
                 )
@@ -482,7 +482,7 @@ class Writer:
     def _link_waiting(self, jobs: Iterable[EntryWrite]) -> None:
         """Write the edges of earlier datasets that waited for datasets that exist now.
 
-        Problems are ignored, since the packed lineage has these edges.
+        Problems are ignored, since a custom property of the datasets has all of their lineage.
         """
         written = {job.entry.urn for job in jobs if job.problem is None}
         waiting = []
