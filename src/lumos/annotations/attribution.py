@@ -99,7 +99,7 @@ def drop_uncontested_source_annotations(
 
 
 def match_field_case(annotations: AnnotationsByReporter, found: Schema) -> dict[str, AnnotationMap]:
-    """Move annotations to fields whose names differ from the annotated ones only in case."""
+    """Move annotations of missing fields to fields whose names differ only in case."""
     annotated = {key.path for by_key in annotations.values() for key in by_key if key.path}
     present = field_paths(found) if annotated else []
     missing = annotated - set(present)
@@ -109,14 +109,14 @@ def match_field_case(annotations: AnnotationsByReporter, found: Schema) -> dict[
     for path in present:
         by_folded.setdefault(path.casefold(), []).append(path)
     candidates = {path: by_folded.get(path.casefold(), []) for path in missing}
-    moved = {path: paths[0] for path, paths in candidates.items() if len(paths) == 1}
+    new_paths = {path: paths[0] for path, paths in candidates.items() if len(paths) == 1}
     return {
         reporter: {
             **{
-                key._replace(path=moved.get(key.path, key.path)): each
+                key._replace(path=new_paths.get(key.path, key.path)): each
                 for key, each in by_key.items()
             },
-            **{key: each for key, each in by_key.items() if key.path not in moved},
+            **{key: each for key, each in by_key.items() if key.path not in new_paths},
         }
         for reporter, by_key in annotations.items()
     }
@@ -177,7 +177,7 @@ def annotations_after_import(
 ) -> dict[str, AnnotationMap]:
     """The annotations of a dataset after an import; `before` is its entry before, or None.
 
-    Values that an import changed count as the newest, since users edited them elsewhere.
+    Values that an import changed are the newest annotations, since users edited them elsewhere.
     """
     after = dict(annotations)
     if before is not None and (

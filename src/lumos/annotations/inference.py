@@ -26,7 +26,7 @@ _ACTION: Final = "enrich --infer"
 
 
 def infer(settings: Settings, writer: AnnotationWriter, *, dry_run: bool) -> AnnotationReport:
-    """Fill empty descriptions and terms, and retract values that the rules no longer give."""
+    """Fill empty descriptions and terms, and retract values that the rules no longer infer."""
     if not settings.glossary_mappings and not settings.path_patterns:
         raise MisuseError(
             "There are no rules to infer from. Write some under glossary_mappings or path_patterns "

@@ -34,7 +34,7 @@ _PLACEHOLDERS: Final = frozenset(
 class OwnerOfUnknownKind(Owner, frozen=True, kw_only=True):
     """An owner whose text does not show whether it is a user or a group.
 
-    It is looked up among registered users and groups, then in the section `owners` of the
+    The name is looked up among registered users and groups, then in the section `owners` of the
     configuration.
     """
 

@@ -15,7 +15,7 @@ from lumos.store import Store
 _NO_DOCS: Final = Documentation()
 _NO_LABELS: Final = Governance()
 BLOCKING: Final = "block_on_missing"
-# The required fields that stand for the descriptions of all columns.
+# The names of the required field that means: every column has a description.
 FIELD_DESCRIPTIONS: Final = ("fields", "columns", "field_descriptions")
 
 
@@ -66,7 +66,7 @@ def missing_fields(dataset: Dataset, rules: DocumentationRules) -> tuple[str, ..
 
 
 def has_documentation(dataset: Dataset, name: str) -> bool:
-    """Whether a dataset has a field of documentation; False for other names."""
+    """Whether a dataset has a value for a field of documentation; False for other names."""
     return name.casefold() in _REQUIRED and _has_field(dataset, name)
 
 

@@ -66,7 +66,7 @@ class CatalogReader:
 
     def history(self, name: str, *, limit: int | None = None) -> CatalogHistoryReport:
         """The changes of a dataset that the catalog recorded, newest first."""
-        with self._connect(ReadsHistory, "asked for recorded changes"):
+        with self._connect(ReadsHistory, "asked for changes: it keeps no record that Lumos reads"):
             urn = self._find(name).urn
             changes = islice(self._platform.history(urn), limit)
             return CatalogHistoryReport(

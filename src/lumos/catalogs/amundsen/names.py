@@ -108,7 +108,7 @@ def dashboard_key(tool: str, id: str) -> str:
 def dashboard_id(key: str) -> tuple[str, str] | None:
     """The tool and the id in the key of a dashboard.
 
-    In keys that Lumos did not write, the id is `{cluster}.{group}/{parts}`.
+    In keys that Lumos did not write, the id is `{cluster}.{group}/{name}`.
     """
     parts = parse_key(key)
     if key.endswith(f"://lumos.lumos/{parts.table}"):

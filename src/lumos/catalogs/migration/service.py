@@ -309,9 +309,9 @@ class Migrations:
     @contextmanager
     def _lock_folder(self, store: Store, pair: _CatalogPair) -> Iterator[Path]:
         """Lock the folder of the migration between two catalogs."""
-        pair_name = f"migration from {pair.source.name} to {pair.target.name}"
+        migration_name = f"migration from {pair.source.name} to {pair.target.name}"
         try:
-            with store.lock(pair_name):
+            with store.lock(migration_name):
                 key = hashlib.sha256(
                     f"{pair.source.name}\n{pair.target.name}".encode()
                 ).hexdigest()[:16]
@@ -319,7 +319,9 @@ class Migrations:
                 folder.mkdir(mode=0o770, parents=True, exist_ok=True)
                 yield folder
         except LockHeld:
-            raise LumosError(f"Another {pair_name} is running. Wait until it has ended.") from None
+            raise LumosError(
+                f"Another {migration_name} is running. Wait until it has ended."
+            ) from None
 
     def _export_source(
         self,
