@@ -288,10 +288,10 @@ class _DatasetEntries:
             paths = {name: find_fields(dataset.schema, [name]) for name in entry.fields}
             if dataset.schema is not None:
                 schemas.append(dataset.schema)
-            for name, found in paths.items():
-                if found or name in annotated_paths:
+            for name, paths_in_schema in paths.items():
+                if paths_in_schema or name in annotated_paths:
                     missing.pop(name, None)
-                if not found and name in annotated_paths:
+                if not paths_in_schema and name in annotated_paths:
                     position = self._file.key(number, "fields", name)
                     self.remarks.append(
                         f"{position}: {dataset.urn} no longer has the field {name}."

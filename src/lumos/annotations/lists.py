@@ -42,8 +42,8 @@ def list_annotations(
 def stored_entries(store: Store, dataset: str | None) -> Iterator[StoredEntry]:
     """The live datasets that match a name or a pattern, or all of them."""
     for batch in _batches(store, dataset):
-        found = store.entries.get_many(batch)
-        yield from (found[urn] for urn in batch if urn in found)
+        entries = store.entries.get_many(batch)
+        yield from (entries[urn] for urn in batch if urn in entries)
 
 
 def annotated_entries(
@@ -51,8 +51,8 @@ def annotated_entries(
 ) -> Iterator[tuple[StoredEntry, AnnotationsByReporter]]:
     """The live datasets that match a name or a pattern, or all, with their annotations."""
     for batch in _batches(store, dataset):
-        found, annotations = store.entries.get_many(batch), store.annotations.of(batch)
-        yield from ((found[urn], annotations.get(urn, {})) for urn in batch if urn in found)
+        entries, annotations = store.entries.get_many(batch), store.annotations.of(batch)
+        yield from ((entries[urn], annotations.get(urn, {})) for urn in batch if urn in entries)
 
 
 def _batches(store: Store, dataset: str | None) -> Iterator[list[str]]:

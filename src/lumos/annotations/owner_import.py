@@ -316,7 +316,7 @@ class _DatasetsByTableName:
         name = node.get("alias") or node.get("identifier") or node.get("name")
         parts = [str(part).casefold() for part in (node.get("database"), node.get("schema"), name)]
         for start in range(3):
-            found = self._urns.get(tuple(parts[start:]), [])
-            if len(found) == 1:
-                return found[0]
+            matching = self._urns.get(tuple(parts[start:]), [])
+            if len(matching) == 1:
+                return matching[0]
         return None

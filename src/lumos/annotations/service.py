@@ -495,7 +495,7 @@ class Annotations:
             for kind in ("docs", "tags", "terms", "compliance", "properties")
             for slot in getattr(self, kind).slots
         }
-        found: dict[str, list[ListedAnnotation]] = {kind: [] for kind in kinds.values()}
+        by_kind: dict[str, list[ListedAnnotation]] = {kind: [] for kind in kinds.values()}
         for each in list_annotations(self._writer.store, None, slots=kinds).annotations:
-            found[kinds[each.slot]].append(each)
-        return {kind: tuple(listed) for kind, listed in found.items()}
+            by_kind[kinds[each.slot]].append(each)
+        return {kind: tuple(listed) for kind, listed in by_kind.items()}

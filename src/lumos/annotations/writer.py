@@ -132,7 +132,7 @@ class AnnotationWriter:
         reporter: str = USER,
         dry_run: bool = False,
     ) -> AnnotationReport:
-        """Apply a reporter's edit to some datasets; datasets that are not live are skipped.
+        """Apply a reporter's edit to datasets; those that are not live are skipped.
 
         Datasets are written in batches. A dataset that the edit does not change is not written.
         """

@@ -244,7 +244,7 @@ class Caller:
             _stop.set(stop)
             return work(item)
 
-        waiting = iter(items)
+        remaining_items = iter(items)
         running: set[Future[R]] = set()
         failure: BaseException | None = None
         maximum = self.concurrency.maximum
@@ -253,7 +253,7 @@ class Caller:
             while True:
                 while failure is None and len(running) < maximum + 1:
                     try:
-                        running.add(pool.submit(run, next(waiting)))
+                        running.add(pool.submit(run, next(remaining_items)))
                     except StopIteration:
                         break
                 if not running:

@@ -107,7 +107,7 @@ class CatalogPublisher:
 
     def deliver(self, progress: "Progress | None" = None) -> PublishReport:
         """Publish all pending changes, or as many as the catalog accepts; one process at a time."""
-        publishing = _Publishing(
+        delivery = _Delivery(
             self._store, self._platform, progress, omitted=self._omitted, now=self._clock()
         )
         if self.is_first:
@@ -117,17 +117,17 @@ class CatalogPublisher:
                 )
             )
         elif not self._store.catalog_outbox.counts(self._platform.name):
-            return publishing.report()
+            return delivery.report()
         try:
             with self._store.lock(f"catalog {self._platform.name}"):
-                publishing.run()
+                delivery.run()
         except LockHeld:
-            publishing.postpone("another process is publishing to it")
-        return publishing.report()
+            delivery.postpone("another process is delivery to it")
+        return delivery.report()
 
 
-class _Publishing:
-    """One delivery and its counts."""
+class _Delivery:
+    """One delivery of pending changes, and its results so far."""
 
     def __init__(
         self,
@@ -233,12 +233,12 @@ class _Publishing:
         """Publish a batch and record the written entries; a batch in a file is atomic."""
         published: list[_PublishedEntry] = []
         is_atomic = isinstance(self._platform, WritesInBatches)
-        writing: AbstractContextManager[None] = (
+        write_context: AbstractContextManager[None] = (
             self._platform.batch() if is_atomic else nullcontext()
         )
         before, conflicts = dict(self._sums), list(self._conflicts)
         try:
-            with writing:
+            with write_context:
                 for kind, changes in batch:
                     publish = self._publish_datasets if kind is DATASETS else self._publish_items
                     # One by one, to record the entries that were published before a failure.
@@ -258,25 +258,25 @@ class _Publishing:
             details = f"entries: {len(published):,}"
             transaction.audit("publish", name, at=self._now, details=details)
         for kind in _ORDER:
-            done = [each for each in published if each.kind is kind]
-            if not done:
+            entries_of_kind = [each for each in published if each.kind is kind]
+            if not entries_of_kind:
                 continue
             bases = {
                 each.change.key: None if each.written is None else to_json(each.written)
-                for each in done
+                for each in entries_of_kind
             }
             transaction.journal.save_bases(name, kind.plural, bases)
-            conflicts = {each.change.key: each.conflicts for each in done}
+            conflicts = {each.change.key: each.conflicts for each in entries_of_kind}
             transaction.catalog_outbox.save_conflicts(name, kind.plural, conflicts, at=self._now)
             if kind is DATASETS:
-                new = [each.change.key for each in done if each.is_new]
+                new = [each.change.key for each in entries_of_kind if each.is_new]
                 transaction.catalog_outbox.add_downstream(name, new)
                 jobs = {job for urn in new for job in self._jobs_by_dataset.get(urn, ())}
                 # Published jobs lack the new datasets; other jobs are still pending.
                 published_jobs = transaction.journal.bases(name, JOBS.plural, jobs)
                 transaction.catalog_outbox.add_again(name, JOBS.plural, published_jobs.keys())
             transaction.catalog_outbox.mark_published(
-                name, kind.plural, [each.change for each in done]
+                name, kind.plural, [each.change for each in entries_of_kind]
             )
 
     def _bases(self, kind: EntryKind, keys: Sequence[str]) -> dict[str, Any]:
@@ -306,12 +306,12 @@ class _Publishing:
 
         A merge does not report an earlier conflict again, since our value is in its base.
         """
-        found = {each.path: each for each in conflicts}
+        conflicts_by_path = {each.path: each for each in conflicts}
         if earlier := self._earlier_conflicts.get(key):
-            found |= {each.path: each for each in differences() if each.path in earlier}
+            conflicts_by_path |= {each.path: each for each in differences() if each.path in earlier}
         return tuple(
             CatalogValues(path=each.path, theirs=each.theirs, ours=each.ours)
-            for each in found.values()
+            for each in conflicts_by_path.values()
         )
 
     def _publish_datasets(

@@ -1,4 +1,4 @@
-"""Which catalogs have everything that the store has, which are behind, and where they differ."""
+"""Reports which catalogs lack changes of the store, and their conflicts with edits of users."""
 
 from datetime import datetime
 from typing import Final

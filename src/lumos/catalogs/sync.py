@@ -100,13 +100,13 @@ class SyncRun:
             configured = platform_of(self._settings)
             return [] if configured is None else [configured]
         catalogs = SnapshotCatalogs(self._settings, self._make_store)
-        found: dict[str, Platform] = {}
+        platforms: dict[str, Platform] = {}
         for name in outputs:
             if name != LOCAL:
                 catalog = catalogs.named(name)
                 assert isinstance(catalog, PlatformCatalog)
-                found[catalog.name] = catalog.platform
-        return list(found.values())
+                platforms[catalog.name] = catalog.platform
+        return list(platforms.values())
 
     def _run_scan(
         self, sections: Sequence[SourceSettings], progress: Progress

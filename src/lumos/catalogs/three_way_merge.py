@@ -258,7 +258,9 @@ class _Merge:
         """Merge lists of raw records."""
         sides = (base, theirs, ours)
         for keys in _IDENTIFYING_KEYS:
-            by_key = [found for side in sides if (found := _members_by_key(side, keys)) is not None]
+            by_key = [
+                members for side in sides if (members := _members_by_key(side, keys)) is not None
+            ]
             if len(by_key) == len(sides):
                 return list(self._merge_maps(path, *by_key).values())
         is_single = all(len(side) < 2 and isinstance(next(iter(side), {}), dict) for side in sides)
@@ -358,13 +360,13 @@ def _merge_sets(
 
 def _by_key(key: Callable[[Value], Any], values: Iterable[Value]) -> dict[Any, Value]:
     """The values by key; repeated keys are numbered."""
-    found: dict[Any, Value] = {}
+    values_by_key: dict[Any, Value] = {}
     for value in values:
         number = 0
-        while (name := (key(value), number)) in found:
+        while (name := (key(value), number)) in values_by_key:
             number += 1
-        found[name] = value
-    return found
+        values_by_key[name] = value
+    return values_by_key
 
 
 def _text(value: Any) -> str:
@@ -373,9 +375,9 @@ def _text(value: Any) -> str:
 
 def _members_by_key(items: list[Any], keys: tuple[str, ...]) -> dict[Any, Any] | None:
     """The members of a list by the values of `keys`, or None if these do not identify them."""
-    found = {}
+    members = {}
     for item in items:
         if not isinstance(item, dict) or not isinstance(item.get(keys[0]), str):
             return None
-        found[tuple(str(item.get(key)) for key in keys)] = item
-    return found if len(found) == len(items) else None
+        members[tuple(str(item.get(key)) for key in keys)] = item
+    return members if len(members) == len(items) else None

@@ -449,7 +449,7 @@ def _live_entries(store: Store, urns: Iterable[str]) -> Iterator[tuple[KnownData
 
 
 def _to_utc(value: str | datetime, now: datetime, *, end: bool = False) -> datetime:
-    """A time that a user gives; times without a zone are in UTC."""
+    """Convert a time that a user entered to UTC; times without a zone are in UTC."""
     if isinstance(value, str):
         return parse_time(value, now=now, end=end)
     return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)

@@ -138,7 +138,7 @@ def expected_partition(
 
 
 def period_of(schedule: Schedule, at: datetime) -> timedelta:
-    """The usual time between two runs around a time."""
+    """The median time between the runs that follow a time."""
     times: list[datetime] = []
     for due in due_times(schedule.cron, schedule.timezone, at.astimezone(UTC)):
         times.append(due)

@@ -41,6 +41,7 @@ _URL: Final = "dashboard_url"
 
 
 def item_node(type: type[CatalogItem], key: str) -> Node:
+    """The node in which an item is stored."""
     if type is model.User and key:
         return Node(USER, key)
     parts = model.entity_id(key) if type is CatalogEntity else None
@@ -77,6 +78,7 @@ def render_item(item: CatalogItem) -> Fragment:
 
 
 def item_in(node: Node, fragment: Fragment) -> CatalogItem:
+    """Decode the item of a node."""
     properties = fragment.nodes[node]
     if node.label == ITEM:
         try:

@@ -63,6 +63,7 @@ def render(entry: CatalogEntry) -> RenderedTable:
 
 
 def entry_in(key: str, fragment: Fragment) -> CatalogEntry:
+    """Decode the entry of a table."""
     properties = fragment.nodes[Node(TABLE, key)]
     visible = _decode(names.dataset_urn(key), fragment)
     raw = visible.raw
@@ -112,9 +113,9 @@ def _encode(entry: CatalogEntry) -> Fragment:
     for reader in entry.usage.readers if entry.usage else ():
         fragment.refer(root, "READ_BY", Node(USER, reader.name), {"read_count": reader.reads})
     for badge, category in _badges_in(entry)[0].items():
-        _badge(fragment, root, badge, category)
+        _add_badge(fragment, root, badge, category)
     for label in governance.compliance:
-        _badge(fragment, root, label.lower(), "compliance", {_COMPLIANCE: True})
+        _add_badge(fragment, root, label.lower(), "compliance", {_COMPLIANCE: True})
     _add_statistics(fragment, root, entry)
     fields = entry.schema.fields if entry.schema else ()
     for number, field in enumerate(fields):
@@ -133,7 +134,7 @@ def _encode(entry: CatalogEntry) -> Fragment:
     return fragment
 
 
-def _badge(
+def _add_badge(
     fragment: Fragment,
     start: Node,
     name: str,
@@ -153,7 +154,7 @@ def _add_column(fragment: Fragment, root: Node, field: Field, number: int) -> No
     # Columns in Amundsen have no tags, only badges in lower case.
     flags = ((_KEY_BADGE, field.key), (_PARTITION_BADGE, field.partition))
     for badge in (*(name for name, is_set in flags if is_set), *field.tags):
-        _badge(fragment, column, badge.lower(), "column")
+        _add_badge(fragment, column, badge.lower(), "column")
 
 
 def _add_statistics(fragment: Fragment, root: Node, entry: CatalogEntry) -> None:

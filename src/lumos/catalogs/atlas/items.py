@@ -128,14 +128,14 @@ class AtlasItems:
                 yield _decode_item(entity["attributes"])
 
     def get_many(self, type: type[CatalogItem], keys: Sequence[str]) -> dict[str, CatalogItem]:
-        found: dict[str, CatalogItem] = {}
+        items: dict[str, CatalogItem] = {}
         for key, entity in self._entities(type, keys).items():
             attributes = entity["attributes"]
             if type is not GlossaryTerm:
-                found[key] = _decode_item(attributes)
+                items[key] = _decode_item(attributes)
             elif _IMPLICIT not in (attributes.get("additionalAttributes") or {}):
-                found[key] = _decode_term(key, attributes)
-        return found
+                items[key] = _decode_term(key, attributes)
+        return items
 
     def put_many(self, items: Sequence[CatalogItem]) -> Iterator[FailedEntry]:
         for item, problem in in_halves(items, self._put):

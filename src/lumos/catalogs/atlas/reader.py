@@ -58,17 +58,17 @@ class AtlasReader:
 
     def many(self, urns: Sequence[str]) -> dict[str, AtlasEntity]:
         """The entities of datasets by URN, including placeholders."""
-        found = {urn: versions[0] for urn, versions in self.versions(urns).items()}
+        entities = {urn: versions[0] for urn, versions in self.versions(urns).items()}
         wanted: dict[str, list[str]] = {}
         for urn in urns:
             type, name = foreign_location(urn) or ("", "")
-            is_missing = urn not in found or found[urn].attributes.get("placeholder")
+            is_missing = urn not in entities or entities[urn].attributes.get("placeholder")
             if is_missing and type in self._server.types:
                 wanted.setdefault(type, []).append(name)
         for type, names in wanted.items():
             rows = self._server.named(type, names)
-            found |= {urn: versions[0] for urn, versions in self._convert(rows).items()}
-        return found
+            entities |= {urn: versions[0] for urn, versions in self._convert(rows).items()}
+        return entities
 
     def versions(self, urns: Sequence[str]) -> dict[str, list[AtlasEntity]]:
         """The entity that Lumos wrote for each dataset, followed by its deleted predecessors."""
@@ -125,7 +125,7 @@ class AtlasReader:
 
     def _convert(self, rows: Iterable[_Row]) -> dict[str, list[AtlasEntity]]:
         """The entities of datasets by URN: first the current one, then deleted predecessors."""
-        found: dict[str, list[tuple[bool, int, AtlasEntity]]] = {}
+        rows_by_urn: dict[str, list[tuple[bool, int, AtlasEntity]]] = {}
         outputs: dict[str, list[AtlasEntity]] = {}
         row_list = list(rows)
         names = self._names(entity for entity, _ in row_list)
@@ -137,7 +137,7 @@ class AtlasReader:
             type, name = converted.type_name, converted.qualified_name
             urn = name if type == types.DATASET else foreign_urn(type, name)
             row = (not converted.deleted, entity.get("updateTime") or 0, converted)
-            found.setdefault(urn, []).append(row)
+            rows_by_urn.setdefault(urn, []).append(row)
         # Inputs of processes of other tools are upstream of the outputs.
         for process, _ in self._server.entities(list(outputs), minExtInfo=True):
             inputs = tuple(filter(None, map(_urn_of, process["attributes"].get("inputs") or ())))
@@ -147,7 +147,7 @@ class AtlasReader:
             urn: [
                 converted for *_, converted in sorted(rows, key=lambda row: row[:2], reverse=True)
             ]
-            for urn, rows in found.items()
+            for urn, rows in rows_by_urn.items()
         }
 
     def _names(self, entities: Iterable[Mapping[str, Any]]) -> dict[str, str]:
@@ -275,7 +275,7 @@ def _other_headers(entity: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, A
 
 
 def _other_relations(entity: Mapping[str, Any], names: Mapping[str, str]) -> Relationships:
-    found: Relationships = {}
+    relations: Relationships = {}
     for end, each, is_single in _other_headers(entity):
         if (name := names.get(each["guid"])) is None:
             continue
@@ -286,14 +286,14 @@ def _other_relations(entity: Mapping[str, Any], names: Mapping[str, str]) -> Rel
             attributes=relationship_attributes(each),
         )
         if is_single:
-            found[end] = relation
+            relations[end] = relation
         else:
-            known = found.setdefault(end, [])
+            known = relations.setdefault(end, [])
             assert isinstance(known, list)
             known.append(relation)
     return {
         end: sorted(each, key=lambda one: one.target) if isinstance(each, list) else each
-        for end, each in sorted(found.items())
+        for end, each in sorted(relations.items())
     }
 
 

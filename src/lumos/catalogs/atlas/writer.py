@@ -37,7 +37,7 @@ class DatasetChange(NamedTuple):
 
     @property
     def old(self) -> AtlasEntity | None:
-        """The entity to update, or None; Atlas creates a new entity instead of reviving one."""
+        """The entity to update, or None; instead of a deleted entity, a new one is created."""
         return None if self.before is None or self.before.deleted else self.before
 
     @property
@@ -120,8 +120,8 @@ class AtlasWriter:
             for each in written
             if each.has_new_lineage and not each.after.deleted
         }
-        revived = [each.before for each in written if each.before and each.before.deleted]
-        if others := self._reader.downstream_of(revived) - existing.keys():
+        recreated = [each.before for each in written if each.before and each.before.deleted]
+        if others := self._reader.downstream_of(recreated) - existing.keys():
             existing |= (other_entities := self._reader.many(sorted(others)))
             lineages |= self._lineages(other_entities)
 
@@ -149,16 +149,16 @@ class AtlasWriter:
         erased = [
             entity for versions in self._reader.versions(urns).values() for entity in versions
         ]
-        found = self._reader.many([urn for urn in urns if foreign_location(urn)])
-        foreign = [each for each in found.values() if each.is_foreign]
+        existing = self._reader.many([urn for urn in urns if foreign_location(urn)])
+        foreign = [each for each in existing.values() if each.is_foreign]
         dependents = self._reader.downstream_of(erased) - set(urns)
         parts = [
             each for entity in (*erased, *foreign) for each in (entity, *entity.columns.values())
         ]
         processes = [guid for each in parts for guid in each.output_of]
         self._server.delete([*processes, *(entity.guid for entity in erased if not entity.deleted)])
-        own = [each.guid for each in reversed(parts) if not each.is_foreign]
-        self._server.purge([*processes, *own])
+        guids_to_purge = [each.guid for each in reversed(parts) if not each.is_foreign]
+        self._server.purge([*processes, *guids_to_purge])
         for entity in foreign:
             self._server.set_business_metadata(entity.guid, entity.business)
         remaining = self._reader.many(sorted(dependents))
@@ -188,11 +188,11 @@ class AtlasWriter:
         terms: dict[str, Any] = {}
         for change in changes:
             old, new, urn = change.old, change.after, change.entry.urn
-            pairs = [(urn, old, new)]
+            rows = [(urn, old, new)]
             for column, entity in new.columns.items():
                 before = old.columns.get(column) if old else None
-                pairs.append((column_name(urn, column), before, entity))
-            for name, before, entity in pairs:
+                rows.append((column_name(urn, column), before, entity))
+            for name, before, entity in rows:
                 body = self._body(name, before, entity)
                 entity.guid = f"-{len(entities) + 1}" if before is None else before.guid
                 body["guid"] = entity.guid

@@ -260,8 +260,10 @@ def update_list(
             others.append(item)
         else:
             known.setdefault(value, []).append(item)
-    found = [(known[value].pop(0) if known.get(value) else make(value), value) for value in wanted]
-    return [*(item for item, value in found if read(item) == value), *others]
+    new_items = [
+        (known[value].pop(0) if known.get(value) else make(value), value) for value in wanted
+    ]
+    return [*(item for item, value in new_items if read(item) == value), *others]
 
 
 def update_aspect(
@@ -294,20 +296,20 @@ def find_unmodelled(
     by_aspect: Writes = {aspect: [] for aspect in modelled}
     for write in writes:
         by_aspect.setdefault(write.aspect, []).append(write)
-    found: Writes = {}
+    unmodelled: Writes = {}
     for aspect, group in by_aspect.items():
         wanted = [AspectWrite(aspect=aspect, body=modelled.get(aspect))]
         if group == wanted:
             continue
         normal = [normalize(write) for write in group]
         if normal != [normalize(write) for write in wanted]:
-            found[aspect] = normal
-    return to_raw(found)
+            unmodelled[aspect] = normal
+    return to_raw(unmodelled)
 
 
 def writes_in_raw(raw: Mapping[str, Any]) -> Writes:
     """The writes of DataHub in the `raw` of an entry or item."""
-    found: Writes = {}
+    writes: Writes = {}
     record = raw.get(CATALOG, {})
     if not isinstance(record, dict):
         raise InvalidAspect(f"raw.{CATALOG}", f"Expected `object`, got {record!r}")
@@ -316,10 +318,10 @@ def writes_in_raw(raw: Mapping[str, Any]) -> Writes:
             group = msgspec.convert(items, list[_RawWrite])
         except msgspec.ValidationError as problem:
             raise InvalidAspect(f"raw.{CATALOG}.{aspect}", str(problem)) from None
-        found[aspect] = check_writes(
+        writes[aspect] = check_writes(
             AspectWrite(aspect=aspect, body=item.body, extras=item.extras) for item in group
         )
-    return found
+    return writes
 
 
 def to_raw(writes: Writes) -> dict[str, Any]:
@@ -391,6 +393,7 @@ def apply_patch(aspect: str, body: Any, patch: Any) -> Any:
 
 
 def _apply(mapped: dict[str, Any], operation: str, path: str, value: Any) -> None:
+    """Apply one operation to a body whose lists are maps."""
     *parents, last = (
         part.replace("~1", "/").replace("~0", "~") for part in path.removeprefix("/").split("/")
     )
@@ -409,6 +412,7 @@ def _apply(mapped: dict[str, Any], operation: str, path: str, value: Any) -> Non
 
 
 def _to_maps(body: dict[str, Any], keys: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """Convert lists of a body to nested maps by the keys of their members."""
     for name, fields in keys.items():
         members: dict[str, Any] = {}
         for member in body.get(name) or ():
@@ -422,17 +426,18 @@ def _to_maps(body: dict[str, Any], keys: Mapping[str, Sequence[str]]) -> dict[st
 
 
 def _members(members: Any, fields: Sequence[str]) -> list[Any]:
+    """Convert nested maps by keys back to a list of members."""
     if not fields:
         return list(members.values()) if isinstance(members, dict) else [members]
-    found = []
-    for key, inside in members.items():
-        for member in [inside] if len(fields) == 1 else _members(inside, fields[1:]):
+    converted = []
+    for key, nested in members.items():
+        for member in [nested] if len(fields) == 1 else _members(nested, fields[1:]):
             if not isinstance(member, dict):
                 raise _NotApplicable
             if key and _PATH_SEPARATOR not in fields[0]:
                 member.setdefault(fields[0], key)
-            found.append(member)
-    return found
+            converted.append(member)
+    return converted
 
 
 def key_in(member: Any, field: str) -> str:

@@ -78,8 +78,8 @@ class Codec(ABC, Generic[T]):
 
     def custom_properties(self, item: T) -> dict[str, str]:
         """The properties of an item that are custom properties in DataHub."""
-        found: dict[str, str] = item.properties  # type: ignore[attr-defined]
-        return found
+        properties: dict[str, str] = item.properties  # type: ignore[attr-defined]
+        return properties
 
     def read(self, key: str, writes: Sequence[AspectWrite]) -> T:
         """Decode an item; writes that encoding it would not reproduce go into `raw`."""

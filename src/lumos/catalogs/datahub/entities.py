@@ -191,8 +191,8 @@ def native_entity(urn: str) -> Entity | None:
     parts, kind = entity_id(urn), _BY_KIND.get(kind_in_urn(urn))
     if parts is None or kind is None:
         return None
-    found = _native_urn(kind, parts)
-    return None if found is None else Entity(kind.type, found)
+    native_urn = _native_urn(kind, parts)
+    return None if native_urn is None else Entity(kind.type, native_urn)
 
 
 def _native_urn(kind: _EntityKind, parts: tuple[str, ...]) -> str | None:
@@ -262,12 +262,12 @@ class EntityCodec(Codec[CatalogEntity]):
             # Snapshots of format 1.0 have native URNs, and everything is in `raw`.
             native = self.decode(key, self.current(chain(*writes_in_raw(item.raw).values())))
             unset = CatalogEntity(urn=item.urn, kind=item.kind)
-            found = {
+            visible = {
                 name: getattr(native, name)
                 for name in self.visible_fields
                 if getattr(item, name) == getattr(unset, name)
             }
-            item = msgspec.structs.replace(item, **found)
+            item = msgspec.structs.replace(item, **visible)
         return super().render(msgspec.structs.replace(item, urn=key, kind=shared_kind(key)))
 
     def datasets(self, aspects: Aspects) -> list[str]:
@@ -365,18 +365,18 @@ class EntityCodec(Codec[CatalogEntity]):
     def _references(self, aspects: Aspects) -> dict[str, tuple[str, ...]]:
         kind = self._kind
         assert kind is not None, "an unknown kind has no relations"
-        found: dict[str, tuple[str, ...]] = {}
+        references: dict[str, tuple[str, ...]] = {}
         for relation in _relations(kind):
             urns = _members(relation, aspects)
             if urns is None:
                 continue
             names = tuple(dict.fromkeys(self._to_lumos_urn(relation, urn) for urn in urns))
-            # A relation that could not be written again is only kept in `raw`.
+            # A relation that could not be written again is only in `raw`.
             if names and [self._to_datahub_urn(relation, name) for name in names] == urns:
-                found[relation.name] = names
+                references[relation.name] = names
         if TERMS.aspect in kind.annotations and (terms := read_labels(TERMS, aspects)):
-            found["terms"] = terms
-        return found
+            references["terms"] = terms
+        return references
 
     def _write_relation(
         self, relation: _Relation, aspects: Aspects, wanted: tuple[str, ...]
@@ -412,10 +412,10 @@ class EntityCodec(Codec[CatalogEntity]):
     def _to_datahub_urn(self, relation: _Relation, name: str) -> str | None:
         if relation.target == "dataset":
             return self._naming.to_datahub(name)
-        found = native_entity(name)
+        native = native_entity(name)
         return (
-            found.urn
-            if found is not None and found.type == _BY_KIND[relation.target].type
+            native.urn
+            if native is not None and native.type == _BY_KIND[relation.target].type
             else None
         )
 

@@ -149,10 +149,10 @@ class DataHubItems:
         return [AspectWrite(aspect=name, body=body) for name, body in aspects.items()]
 
     def _codec(self, type: type[CatalogItem], native: Entity) -> Codec[Any]:
-        if (found := self._codecs.get((type, native.type))) is None:
-            found = codec_of(type, native, self._naming, self._server)
-            self._codecs[type, native.type] = found
-        return found
+        if (codec := self._codecs.get((type, native.type))) is None:
+            codec = codec_of(type, native, self._naming, self._server)
+            self._codecs[type, native.type] = codec
+        return codec
 
     def _native_entity(self, type: type[CatalogItem], key: str) -> Entity | None:
         """The DataHub entity of an item, or None if DataHub cannot have it."""
@@ -225,8 +225,8 @@ def _escape_non_ascii(text: str) -> str:
     if text.isascii():
         return text
     return _NOT_ASCII.sub(
-        lambda found: "".join(
-            f"\\u{unit:04x}" for unit in memoryview(found.group().encode("utf-16-le")).cast("H")
+        lambda match: "".join(
+            f"\\u{unit:04x}" for unit in memoryview(match.group().encode("utf-16-le")).cast("H")
         ),
         text,
     )

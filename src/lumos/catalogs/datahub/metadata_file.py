@@ -83,10 +83,10 @@ class _Record(msgspec.Struct, eq=False):
 
 
 class _Position(msgspec.Struct, eq=False):
-    """The position of a write: its change, and the number of its aspect in an event."""
+    """The position of a write: its change and, in an event, the index of its aspect."""
 
     record: _Record
-    number: int | None
+    aspect_index: int | None
     aspect: str
 
 
@@ -227,8 +227,8 @@ class MetadataFile:
                 change = changes[id(position.record)] = _decode_change(position.record)
             writes.append(
                 _write_in_proposal(change, position.aspect)
-                if position.number is None
-                else _write_in_event(change, position.number, position.aspect)
+                if position.aspect_index is None
+                else _write_in_event(change, position.aspect_index, position.aspect)
             )
         return writes
 
@@ -242,14 +242,14 @@ class MetadataFile:
 
     def _rewrite(self, entity: Entity, position: _Position, write: AspectWrite) -> None:
         [before] = self._decode_writes([position])
-        if position.number is None:
+        if position.aspect_index is None:
             position.record.text = _proposal(entity, write)
         elif before.extras == write.extras:
             event = _decode_change(position.record)
             ((_, snapshot),) = event["proposedSnapshot"].items()
             body = _rename_types(write.body, _PROPOSAL_NAMESPACE, _EVENT_NAMESPACE)
-            snapshot["aspects"][position.number] = dict.fromkeys(
-                snapshot["aspects"][position.number], body
+            snapshot["aspects"][position.aspect_index] = dict.fromkeys(
+                snapshot["aspects"][position.aspect_index], body
             )
             position.record.text = _encode(event)
         else:
@@ -263,14 +263,14 @@ class MetadataFile:
         if not siblings:
             removed.record.text = None
             return
-        assert removed.number is not None, "a proposal has no other aspects"
+        assert removed.aspect_index is not None, "a proposal has no other aspects"
         event = _decode_change(removed.record)
         ((_, snapshot),) = event["proposedSnapshot"].items()
-        del snapshot["aspects"][removed.number]
+        del snapshot["aspects"][removed.aspect_index]
         removed.record.text = _encode(event)
         for position in siblings:
-            if position.number is not None and position.number > removed.number:
-                position.number -= 1
+            if position.aspect_index is not None and position.aspect_index > removed.aspect_index:
+                position.aspect_index -= 1
 
     def _append(self, entity: Entity, write: AspectWrite) -> None:
         record = _Record(_proposal(entity, write))
@@ -300,7 +300,7 @@ def _write_in_proposal(change: dict[str, Any], aspect: str) -> AspectWrite:
                 aspect=aspect, body=msgspec.json.decode(value["value"]), extras=extras
             )
         except (msgspec.MsgspecError, KeyError, TypeError):
-            # Not valid JSON; kept unchanged.
+            # Not valid JSON: preserved unchanged.
             return AspectWrite(aspect=aspect, extras={**extras, "aspect": value})
     return AspectWrite(
         aspect=aspect, extras=extras if value is None else {**extras, "aspect": value}
@@ -346,10 +346,10 @@ def _rename_types(value: Any, old: str, new: str) -> Any:
         # In events, the key `fieldDiscriminator` names the chosen key of a union.
         return {chosen: _rename_types(value[chosen], old, new)}
     if len(value) == 1:
-        ((key, inside),) = value.items()
+        ((key, nested_value),) = value.items()
         if key.startswith(old):
-            return {f"{new}{key[len(old) :]}": _rename_types(inside, old, new)}
-    return {key: _rename_types(inside, old, new) for key, inside in value.items()}
+            return {f"{new}{key[len(old) :]}": _rename_types(nested_value, old, new)}
+    return {key: _rename_types(nested_value, old, new) for key, nested_value in value.items()}
 
 
 def _without_type_names(value: Any, key: str = "") -> Any:
@@ -359,10 +359,10 @@ def _without_type_names(value: Any, key: str = "") -> Any:
     if not isinstance(value, dict):
         return value
     if len(value) == 1 and key not in _FREE_FORM_MAPS:
-        ((name, inside),) = value.items()
+        ((name, nested_value),) = value.items()
         if name in _PLAIN_TYPES:
-            return _without_type_names(inside)
-    return {name: _without_type_names(inside, name) for name, inside in value.items()}
+            return _without_type_names(nested_value)
+    return {name: _without_type_names(nested_value, name) for name, nested_value in value.items()}
 
 
 def _by_aspect(items: Sequence[_Item]) -> dict[str, list[_Item]]:

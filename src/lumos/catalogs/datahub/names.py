@@ -272,7 +272,7 @@ class Naming:
         return datahub if is_free else dataset_urn(urn, explicit_instance=True)
 
     def _is_free(self, datahub: str, lumos: str) -> bool:
-        """Whether no other dataset has a name, which existing ones have before reserving ones."""
+        """Whether no other dataset has a name; existing datasets precede those that reserve it."""
         owner = self._to_lumos.get(datahub, self._reserved_to_lumos.get(datahub, lumos))
         return owner == lumos
 

@@ -75,23 +75,23 @@ class DataHubReader:
     def get_many(self, urns: Sequence[str]) -> dict[str, CatalogEntry]:
         candidates = {urn: possible_datahub_urns(urn) for urn in urns}
         datahub_urns = [datahub_urn for possible in candidates.values() for datahub_urn in possible]
-        found: dict[str, dict[str, Any]] = {}
+        aspects_by_urn: dict[str, dict[str, Any]] = {}
         for response in self._gms.caller.each(
             batched(datahub_urns, BATCH_SIZE), lambda batch: self._gms.get_entities(DATASET, batch)
         ):
-            found.update(response)
+            aspects_by_urn.update(response)
         for datahub_urn in datahub_urns:
             self._looked_up.add(datahub_urn)
-            if datahub_urn in found:
-                self._add_name(datahub_urn, found[datahub_urn])
+            if datahub_urn in aspects_by_urn:
+                self._add_name(datahub_urn, aspects_by_urn[datahub_urn])
             else:
                 self.naming.remove(datahub_urn)
-        self.look_up(_upstream_datahub_urns(found.values()))
+        self.look_up(_upstream_datahub_urns(aspects_by_urn.values()))
         entries = {}
         for urn, possible_urns in candidates.items():
             existing = self.naming.existing_datasets().get(urn)
-            if existing in possible_urns and existing in found:
-                entries[urn] = self._entry(urn, existing, found[existing])
+            if existing in possible_urns and existing in aspects_by_urn:
+                entries[urn] = self._entry(urn, existing, aspects_by_urn[existing])
         return entries
 
     def all(self, after: str | None) -> Iterator[CatalogEntry | FailedEntry]:
@@ -105,13 +105,13 @@ class DataHubReader:
             for pair in self.naming.existing_datasets().items()
             if after is None or pair[0] > after
         )
-        for batch, found in _read_ahead(self._gms, wanted):
+        for batch, aspects_by_urn in _read_ahead(self._gms, wanted):
             for urn, datahub_urn in batch:
                 # Missing datasets were deleted after they were listed.
-                if datahub_urn not in found:
+                if datahub_urn not in aspects_by_urn:
                     continue
                 try:
-                    entry = self._entry(urn, datahub_urn, found[datahub_urn])
+                    entry = self._entry(urn, datahub_urn, aspects_by_urn[datahub_urn])
                 except CatalogError as problem:
                     yield FailedEntry(urn, problem)
                 else:
@@ -160,10 +160,10 @@ class DataHubReader:
             and (is_ambiguous(datahub_urn) or not only_ambiguous)
         )
         aspects = (key_aspect(DATASET), INSTANCE)
-        for found in self._gms.caller.each(
+        for aspects_by_urn in self._gms.caller.each(
             batched(new, BATCH_SIZE), lambda batch: self._gms.get_entities(DATASET, batch, aspects)
         ):
-            for datahub_urn, bodies in found.items():
+            for datahub_urn, bodies in aspects_by_urn.items():
                 self._add_name(datahub_urn, bodies)
         for datahub_urn in new.keys() - self._looked_up:
             self.naming.remove(datahub_urn)
@@ -310,14 +310,14 @@ class ServerItems:
         for entity in dict.fromkeys(entities):
             if entity.type in self._types:
                 by_type.setdefault(entity.type, []).append(entity.urn)
-        found = {
+        aspects_by_urn = {
             urn: normal
             for type, urns in by_type.items()
             for batch in batched(urns, BATCH_SIZE)
             for urn, aspects in self._gms.get_entities(type, batch).items()
             if (normal := self._model.read(Entity(type, urn), aspects))
         }
-        buffer = _EntityBuffer(self._gms.name, found)
+        buffer = _EntityBuffer(self._gms.name, aspects_by_urn)
         items = self._items(buffer)
         self._reader.look_up(
             name for entity in buffer.entities() for name in items.datasets(entity)

@@ -74,11 +74,11 @@ class Edits:
 
     def descriptions(self) -> dict[str, str]:
         """Descriptions of columns and nested fields that users entered, by path."""
-        found = (
+        texts = (
             (plain_path, self._infos[path].get("description"))
             for plain_path, path in self._paths.items()
         )
-        return {plain_path: text for plain_path, text in found if text is not None}
+        return {plain_path: text for plain_path, text in texts if text is not None}
 
     def labels(self, kind: DataHubLabels, row: Mapping[str, Any]) -> tuple[str, ...]:
         if not self._infos:
@@ -196,12 +196,13 @@ def write_schema(aspects: Aspects, schema: Schema | None, platform: str, name: s
 
 def fields_with_edits(edits: Any, fields: Sequence[Field], platform: str) -> list[Field]:
     """The columns that users annotated, with only these annotations."""
-    bare = (
+    rows_without_annotations = (
         [{key: value for key, value in row.items() if key not in _ANNOTATIONS} for _, row in rows]
         for rows in (_rows(field, platform) for field in fields)
     )
     columns_by_field = (
-        _columns({SCHEMA: {"fields": rows}, EDITS: edits}, platform) for rows in bare
+        _columns({SCHEMA: {"fields": rows}, EDITS: edits}, platform)
+        for rows in rows_without_annotations
     )
     annotated = [column.field for columns in columns_by_field for column in columns]
     return [field for field in annotated if field != _without_annotations(field)]
@@ -366,10 +367,10 @@ def _column(node: _Node, name: str, platform: str, edits: Edits) -> _Column:
 
 
 def _walk(node: _Node) -> Iterator[_Node]:
-    waiting = [node]
-    while waiting:
-        yield (next_one := waiting.pop())
-        waiting += reversed(next_one.children)
+    pending = [node]
+    while pending:
+        yield (next_one := pending.pop())
+        pending += reversed(next_one.children)
 
 
 def _annotations(node: _Node, platform: str, edits: Edits) -> dict[str, Any]:
@@ -442,11 +443,11 @@ def _read_extras(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _by_name_and_occurrence(columns: list[_Column]) -> dict[tuple[str, int], _Column]:
     counts: Counter[str] = Counter()
-    found = {}
+    by_occurrence = {}
     for column in columns:
         counts[column.field.name] += 1
-        found[column.field.name, counts[column.field.name]] = column
-    return found
+        by_occurrence[column.field.name, counts[column.field.name]] = column
+    return by_occurrence
 
 
 def _without_annotations(field: Field) -> Field:
@@ -468,7 +469,7 @@ def _annotate_rows(old: _Column, field: Field, edits: Edits) -> Iterator[dict[st
 def _rebuild_rows(
     field: Field, old: Mapping[str, Mapping[str, Any]], platform: str, edits: Edits
 ) -> Iterator[dict[str, Any]]:
-    """Build the rows of a column again; keys that are not modelled are kept."""
+    """Build the rows of a column again, with the keys of its old rows that are not modelled."""
     for path, row in _rows(field, platform):
         before = old.get(path, {})
         # Start from the existing tags and terms, whose items contain DataHub's `attribution`.
@@ -488,8 +489,8 @@ def _rows(field: Field, platform: str) -> Iterator[tuple[str, dict[str, Any]]]:
         if nested_fields
         else []
     )
-    typed = isinstance(field.type, _NESTED) or not field.name or field.name.startswith("[")
-    path = _typed_path(field) if typed else field.name
+    is_typed = isinstance(field.type, _NESTED) or not field.name or field.name.startswith("[")
+    path = _typed_path(field) if is_typed else field.name
     row = _build_row(path, field.type, field, platform)
     row["nullable"] = field.nullable
     row["isPartOfKey"] = field.key

@@ -47,9 +47,9 @@ class MetadataProposal(NamedTuple):
 
 @cache
 def classes() -> ModuleType:
-    import datahub.metadata.schema_classes as found
+    import datahub.metadata.schema_classes as schema_classes
 
-    return found
+    return schema_classes
 
 
 class EntityAspects(NamedTuple):
@@ -98,10 +98,10 @@ class Gms:
 
     def types(self) -> frozenset[str] | None:
         """The entity types that the server knows, or None if it does not list them."""
-        found: set[str] = set()
+        names: set[str] = set()
         total = 1
-        while len(found) < total:
-            query = {"start": str(len(found)), "count": str(_TYPES_PAGE_SIZE)}
+        while len(names) < total:
+            query = {"start": str(len(names)), "count": str(_TYPES_PAGE_SIZE)}
             try:
                 page = self._request(
                     "GET", _TYPES_ROUTE, _Types, query=query, description="the types of entities"
@@ -110,9 +110,9 @@ class Gms:
                 return None
             if not page.elements:
                 break
-            found.update(each.name for each in page.elements)
+            names.update(each.name for each in page.elements)
             total = page.total
-        return frozenset(found)
+        return frozenset(names)
 
     def count(self, type: str) -> int | None:
         """The approximate number of entities of a type, or None if the server does not count."""
@@ -152,12 +152,12 @@ class Gms:
         path = f"openapi/v3/entity/{type}/batchGet"
         description = f"{len(urns)} entities ({type})"
         answer = self._request("POST", path, list[dict[str, Any]], body, description=description)
-        found = {self._urn_of(entity): _aspect_bodies(entity) for entity in answer}
+        entities = {self._urn_of(entity): _aspect_bodies(entity) for entity in answer}
         key = key_aspect(type)
         # Some servers return missing entities with only their key.
         return {
             urn: {name: body for name, body in bodies.items() if name != key}
-            for urn, bodies in found.items()
+            for urn, bodies in entities.items()
             if aspects or bodies.keys() != {key}
         }
 
@@ -261,12 +261,12 @@ def key_aspect(type: str) -> str:
 def retry_once_if_interrupted(read: Callable[[], Iterator[T]]) -> Iterator[T]:
     """Yield everything that `read` yields; start over once if it is interrupted."""
     try:
-        found = list(read())
+        items = list(read())
     except CatalogError as problem:
         if not problem.retryable and problem.status != _SCROLL_EXPIRED:
             raise
-        found = list(read())
-    yield from found
+        items = list(read())
+    yield from items
 
 
 def unexpected_response(name: str, position: str, problem: str) -> CatalogError:

@@ -243,20 +243,20 @@ class DataHubModel:
         self, entity: Entity, aspects: Mapping[str, Any], known_fields: KnownFields
     ) -> dict[str, Any]:
         key = key_aspect(entity.type)
-        found = {}
+        normalized = {}
         for name, body in aspects.items():
             if name == key or name in _SECRET:
                 continue
             normal = _shape(name).convert(body, known_fields, send=False)
             if not _is_empty(name, normal) and not _is_set_by_server(entity, name, normal):
-                found[name] = normal
-        return found
+                normalized[name] = normal
+        return normalized
 
 
 @cache
 def _shape(aspect: str) -> Shape:
-    found = classes().ASPECT_NAME_MAP.get(aspect)
-    return ANY_SHAPE if found is None else shape_of(found.RECORD_SCHEMA)
+    aspect_class = classes().ASPECT_NAME_MAP.get(aspect)
+    return ANY_SHAPE if aspect_class is None else shape_of(aspect_class.RECORD_SCHEMA)
 
 
 @cache

@@ -91,10 +91,8 @@ def change_entity(
         old_body, new_body = before.get(name), after.get(name)
         if old_body == new_body:
             continue
-        if (difference := build_patch(name, old_body, new_body, new.get(name))) is not None:
-            proposals.append(
-                MetadataProposal(entity.type, entity.urn, name, difference, patch=True)
-            )
+        if (patch := build_patch(name, old_body, new_body, new.get(name))) is not None:
+            proposals.append(MetadataProposal(entity.type, entity.urn, name, patch, patch=True))
         elif new_body is not None:
             proposals.append(_upsert(entity, name, new[name]))
         elif name in EMPTY:
@@ -260,11 +258,11 @@ def _list_patch(
         operations_to_try = _list_operations(name, keys, before, after, after)
         if operations_to_try is None:
             continue
-        primary = {name: list(keys)}
+        primary_keys = {name: list(keys)}
         after_first, after_second = before, before
         for _ in range(2):
-            # A call may be retried.
-            patch = {"arrayPrimaryKeys": primary, "patch": operations_to_try}
+            # Applied twice, since a call may be retried.
+            patch = {"arrayPrimaryKeys": primary_keys, "patch": operations_to_try}
             after_first, after_second = (
                 after_second,
                 apply_patch(aspect, {name: after_second}, patch).get(name) or [],
@@ -272,7 +270,7 @@ def _list_patch(
         if after_first == after == after_second:
             operations = _list_operations(name, keys, before, after, sent_members) or []
             operations += _field_operations(old, new, sent, without=name)
-            return msgspec.json.encode({"arrayPrimaryKeys": primary, "patch": operations})
+            return msgspec.json.encode({"arrayPrimaryKeys": primary_keys, "patch": operations})
     return None
 
 

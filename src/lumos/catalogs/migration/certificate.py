@@ -131,11 +131,11 @@ def check_certificate(
     for kind in KINDS:
         expected = iter(certificate.entries.get(kind.plural, {}).items())
         while batch := dict(islice(expected, BATCH_SIZE)):
-            found = read(kind, list(batch))
+            entries = read(kind, list(batch))
             for key, digest in batch.items():
-                if key not in found:
+                if key not in entries:
                     missing.append(key)
-                elif entry_hash(found[key]) != digest:
+                elif entry_hash(entries[key]) != digest:
                     changed.append(key)
             done += len(batch)
             progress("", files=done, share=done / total, unit="entries")

@@ -98,7 +98,7 @@ def _plan_aspects(
             aspect=f"{kind}.{name}",
             entries=len(keys),
             examples=tuple(keys[:_MAX_EXAMPLES]),
-            why=f"{platform.kind} cannot hold it exactly; the snapshot and the store keep it",
+            why=f"{platform.kind} cannot store it exactly; snapshot and store have all of it",
         )
         for (kind, name), keys in sorted(lossy.items())
     )

@@ -417,12 +417,16 @@ class Migrations:
         assert imported is not None
         assert imported.import_id is not None, "a dry run cannot be verified"
         file = Path(record.file)
-        found, hashes = verify(file, target, store, run=imported.import_id, progress=progress)
+        verification, hashes = verify(
+            file, target, store, run=imported.import_id, progress=progress
+        )
         listed = {each.name for each in record.needs if each.kind == "tag"}
         unmapped = record.needs + tuple(
-            UnmappedName(kind="tag", name=tag) for tag in found.missing_tags if tag not in listed
+            UnmappedName(kind="tag", name=tag)
+            for tag in verification.missing_tags
+            if tag not in listed
         )
-        is_finished = found.is_whole and not imported.sums.refused
+        is_finished = verification.is_whole and not imported.sums.refused
         MigrationLog(folder).save(
             msgspec.structs.replace(
                 record, is_finished=is_finished, has_missing_entries=not is_finished
@@ -436,7 +440,7 @@ class Migrations:
             dry_run=False,
             resumed=resumed,
             needs=unmapped,
-            verified=found,
+            verified=verification,
             snapshot=record.kept or (str(file) if file.exists() else None),
         )
         return report, hashes

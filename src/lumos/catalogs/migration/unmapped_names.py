@@ -122,18 +122,20 @@ def _find_unmapped_labels(
 ) -> list[UnmappedName]:
     """Tags or domains that resemble others in the target, and those whose names are ids."""
     names, titles = source.labels(kind), source.display_names[kind]
-    found = list(_find_similar(kind, names, target.labels(kind), mapping, titles))
+    unmapped = list(_find_similar(kind, names, target.labels(kind), mapping, titles))
     if shows_display_names:
-        return found
-    listed, title_counts = {each.name for each in found}, Counter(titles.values())
+        return unmapped
+    listed, title_counts = {each.name for each in unmapped}, Counter(titles.values())
     for name, count in names.items():
         title = titles.get(name)
         if not count or not title or name in mapping or name in listed or not _ID.fullmatch(name):
             continue
         # The suggested lines must not join two tags that only share a display name.
         like = (title,) if title_counts[title] == 1 else ()
-        found.append(UnmappedName(kind=kind, name=name, like=like, datasets=count, by_title=True))
-    return sorted(found, key=lambda each: each.name)
+        unmapped.append(
+            UnmappedName(kind=kind, name=name, like=like, datasets=count, by_title=True)
+        )
+    return sorted(unmapped, key=lambda each: each.name)
 
 
 def _find_similar(

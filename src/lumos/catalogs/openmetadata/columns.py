@@ -85,7 +85,7 @@ LabelWriter = Callable[[Iterable[str], Iterable[str]], list[dict[str, Any]]]
 
 
 def encode_columns(schema: Schema, make_labels: LabelWriter) -> list[Column]:
-    """Encode the columns of a schema; fields that OpenMetadata does not have are left out."""
+    """Encode the columns of a schema, without the fields that OpenMetadata does not have."""
     keys = sum(field.key for field in schema.fields)
     columns = []
     for field in schema.fields:
@@ -261,7 +261,7 @@ def _parse_type(display: str) -> DataType | None:
 
 
 def _with_member_names(type: DataType, children: Iterable[Column]) -> DataType | None:
-    """Replace the lower-case names of members by those of the nested columns."""
+    """Replace the lower-case names of members by those of the nested columns; None if unequal."""
     match type:
         case Struct(members):
             names = [(decode_name(child["name"]), child) for child in children]
@@ -270,11 +270,11 @@ def _with_member_names(type: DataType, children: Iterable[Column]) -> DataType |
                 return None
             return _struct(names)
         case Array(element, nullable):
-            struct = _with_member_names(element, children)
-            return None if struct is None else Array(struct, element_nullable=nullable)
+            named = _with_member_names(element, children)
+            return None if named is None else Array(named, element_nullable=nullable)
         case Map(key, value, nullable):
-            struct = _with_member_names(value, children)
-            return None if struct is None else Map(key, struct, value_nullable=nullable)
+            named = _with_member_names(value, children)
+            return None if named is None else Map(key, named, value_nullable=nullable)
         case _:
             return None if children else type
 

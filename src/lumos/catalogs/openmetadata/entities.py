@@ -97,16 +97,18 @@ class Entities:
         foreign_urns: set[str] = set()
         for spec in (*KINDS.values(), GENERIC):
             entities = [each for each in self._pages(spec) if not _is_skipped(spec, each)]
-            found: list[CatalogItem] = []
+            visible_items: list[CatalogItem] = []
             for items in self._server.each(entities, partial(self._items_of, spec)):
-                found += items
+                visible_items += items
             if spec is GENERIC:
                 # Earlier versions stored entities of other catalogs as generic ones.
-                found = [each for each in found if item_key(each) not in foreign_urns]
+                visible_items = [
+                    each for each in visible_items if item_key(each) not in foreign_urns
+                ]
             # Not of terms or users, whose name may be the URN of an entity.
-            urns = {each.urn for each in found if isinstance(each, CatalogEntity)}
+            urns = {each.urn for each in visible_items if isinstance(each, CatalogEntity)}
             foreign_urns |= {urn for urn in urns if entity_id(urn) is None}
-            yield from sorted(found, key=item_key)
+            yield from sorted(visible_items, key=item_key)
 
     def _pages(self, spec: EntityKind) -> list[dict[str, Any]]:
         query: dict[str, Any] = {}
@@ -130,19 +132,19 @@ class Entities:
         )
         if complete_entity is None:
             return []
-        found = (
+        items = (
             []
             if is_placeholder(spec, entity)
             else [self._item(spec, self._with_edges(spec, complete_entity))]
         )
         if spec.type == "pipeline" and spec is not JOB:
-            found += self._tasks(complete_entity).values()
-        return [each for each in found if each is not None]
+            items += self._tasks(complete_entity).values()
+        return [each for each in items if each is not None]
 
     def get_many(self, type: type[CatalogItem], keys: Iterable[str]) -> dict[str, CatalogItem]:
         """The items of one type that exist, by key."""
-        found = ((key, self.get(type, key)) for key in keys)
-        return {key: item for key, item in found if item is not None}
+        candidates = ((key, self.get(type, key)) for key in keys)
+        return {key: item for key, item in candidates if item is not None}
 
     def get(self, type: type[CatalogItem], key: str) -> CatalogItem | None:
         """The item with a name or URN, or None."""
@@ -333,7 +335,7 @@ class Entities:
         return {(spec.type, fqn), (spec.type, (locate(item_key(item)) or ("", fqn))[1])}
 
     def _needs_put(self, spec: EntityKind, entity: Mapping[str, Any], record: Record) -> bool:
-        """Whether to change an email or, as a bot, a display name: patches cannot do that."""
+        """Whether a PUT is needed: patches cannot change emails or, by bots, display names."""
         existing = record_of(spec, entity)
         has_new_title = existing.get("displayName") != record.get("displayName")
         has_new_email = "email" in spec.fields and existing.get("email") != record.get("email")
@@ -377,9 +379,9 @@ class Entities:
                 self._server.put(spec.route, body)
         if spec.is_service:
             self._index.clear_services()
-        found = self._entity(spec, fqn)
-        assert found is not None, "it was just written"
-        return found
+        new_entity = self._entity(spec, fqn)
+        assert new_entity is not None, "it was just written"
+        return new_entity
 
     def _update(self, spec: EntityKind, entity: dict[str, Any], record: Record) -> dict[str, Any]:
         """Patch an entity to match a record as far as possible; return the new entity."""
@@ -394,9 +396,9 @@ class Entities:
             spec.type, entity, existing, record
         )
         if operations or has_new_edges:
-            found = self._entity(spec, entity["fullyQualifiedName"])
-            assert found is not None, "it was just written"
-            return self._with_edges(spec, found)
+            new_entity = self._entity(spec, entity["fullyQualifiedName"])
+            assert new_entity is not None, "it was just written"
+            return self._with_edges(spec, new_entity)
         return entity
 
     def _save_exact(self, spec: EntityKind, entity: dict[str, Any], item: Any) -> None:
@@ -441,9 +443,9 @@ class Entities:
         }
 
     def _put_task(self, item: CatalogEntity) -> set[tuple[str, str]]:
-        found = task_of(item.urn)
-        assert found is not None, f"{item.urn} is not a task"
-        urn, name = found
+        task = task_of(item.urn)
+        assert task is not None, f"{item.urn} is not a task"
+        urn, name = task
         location = locate(urn)
         assert location is not None, f"{urn} is not a pipeline"
         if (pipeline := self._pipeline(urn)) is None:
@@ -598,7 +600,7 @@ class Entities:
 
 
 def _generic_location(key: str) -> tuple[EntityKind, str]:
-    """Where an item is stored whose kind OpenMetadata does not have."""
+    """The kind and qualified name of an item whose kind OpenMetadata does not have."""
     return GENERIC, join_fqn(LUMOS_SERVICE, shorten_name(encode_name(key)))
 
 

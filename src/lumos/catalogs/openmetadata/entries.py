@@ -252,9 +252,9 @@ class OpenMetadataEntries:
         for key, value in raw.get(_ENTITY_KEY, {}).items():
             if key == PRODUCTS and isinstance(value, list):
                 existing = [
-                    found
+                    product
                     for fqn in value
-                    if isinstance(fqn, str) and (found := self._labels.product(fqn))
+                    if isinstance(fqn, str) and (product := self._labels.product(fqn))
                 ]
                 state = _replace_key(state, PRODUCTS, existing or None)
             if key not in PORTABLE_FIELDS[entity_type]:
@@ -275,20 +275,20 @@ class OpenMetadataEntries:
         return {**state, COLUMNS: new_columns}
 
     def _make_labels(self, tags: Iterable[str], terms: Iterable[str]) -> list[dict[str, Any]]:
-        found = [
+        labels_of_both = [
             *self._labels.tags(dict.fromkeys(tags)),
             *(self._labels.term(name) for name in dict.fromkeys(terms)),
         ]
         # If a tag and a term have the same qualified name, the server only keeps the tag.
-        distinct = {label["tagFQN"]: label for label in reversed(found)}
+        distinct = {label["tagFQN"]: label for label in reversed(labels_of_both)}
         return sorted(distinct.values(), key=lambda label: (label["source"], label["tagFQN"]))
 
     def _owners(
         self, ownership: Ownership, existing: Iterable[Mapping[str, Any]]
     ) -> list[dict[str, Any]]:
         teams = {each["name"] for each in existing if each["type"] == "team"}
-        found = map(self._labels.owner, labels.storable_owners(ownership.owners, teams))
-        return list({(each["type"], each["name"]): each for each in found}.values())
+        references = map(self._labels.owner, labels.storable_owners(ownership.owners, teams))
+        return list({(each["type"], each["name"]): each for each in references}.values())
 
     @staticmethod
     def _foreign_properties(
@@ -457,15 +457,15 @@ def is_lumos_property(key: str) -> bool:
 
 
 def _packed_keys(extension: Mapping[str, Any]) -> dict[str, str]:
-    """The packed properties by their usual keys: lumosSchema2 becomes `lumos.schema.2`."""
-    found = {}
+    """The packed properties with keys as in other catalogs: `lumos.schema.2` for lumosSchema2."""
+    packed = {}
     for key, text in extension.items():
         if is_lumos_property(key) and key not in _MARKER_PROPERTIES:
             match = _PACKED_PROPERTY.match(key)
             assert match is not None, f"{key} is not packed"
             parts = ("lumos", match["name"].lower(), match["part"])
-            found[".".join(filter(None, parts))] = text
-    return found
+            packed[".".join(filter(None, parts))] = text
+    return packed
 
 
 # Values that encoding an entry would not reproduce
@@ -496,8 +496,8 @@ def raw_record(raw: Mapping[str, Any]) -> dict[str, Any]:
     record = raw.get(CATALOG)
     if not isinstance(record, dict):
         return {}
-    found = {key: record.get(key) for key in (_ENTITY_KEY, COLUMNS, EXTENSION)}
-    return {key: value for key, value in found.items() if isinstance(value, dict) and value}
+    parts = {key: record.get(key) for key in (_ENTITY_KEY, COLUMNS, EXTENSION)}
+    return {key: value for key, value in parts.items() if isinstance(value, dict) and value}
 
 
 def _override_column(column: Column, raw: Mapping[str, Any], parent: tuple[str, ...]) -> Column:

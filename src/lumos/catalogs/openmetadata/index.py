@@ -74,11 +74,11 @@ def list_entities(
     query = {"fields": fields} if fields else {}
     pages = server.pages(route, include=include, limit=limit, whole=True, **folder_filter, **query)
     try:
-        found = (
+        entities = (
             (EntityLocation(folder.type, split_fqn(raw["fullyQualifiedName"])), raw)
             for raw in pages
         )
-        return {location: raw for location, raw in found if location in wanted}
+        return {location: raw for location, raw in entities if location in wanted}
     except IncompleteList:
         # The list changed while it was read.
         return None
@@ -192,10 +192,10 @@ class Index:
         with self._lock:
             unknown = [location for location in locations if location not in self._ids]
         for folder, members in by_folder(unknown).items():
-            found = list_entities(self._server, folder, members, include="non-deleted")
-            if found is not None:
+            listed = list_entities(self._server, folder, members, include="non-deleted")
+            if listed is not None:
                 for location in members:
-                    self.add(location, found[location]["id"] if location in found else None)
+                    self.add(location, listed[location]["id"] if location in listed else None)
 
     def written_urn(self, location: EntityLocation, id: str) -> str | None:
         """The URN that Lumos stored in an entity with a shortened name."""

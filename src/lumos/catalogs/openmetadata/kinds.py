@@ -590,7 +590,7 @@ def _relations(spec: EntityKind, record: Record) -> dict[str, tuple[str, ...]]:
 
 
 def write_record(spec: EntityKind, item: Any) -> Record:
-    """Encode an item as a record; fields that its kind of entity does not have are left out."""
+    """Encode an item as a record, without the fields that its kind of entity does not have."""
     record: Record = {}
     title = item.name if isinstance(item, Job) else item.display_name
     description = getattr(
@@ -675,13 +675,15 @@ def _apply_raw(spec: EntityKind, item: Any, record: Record) -> Record:
     if isinstance(record_in_raw.get("edges"), list) and spec.has_edges:
         exact = {each["from"]: each for each in record_in_raw["edges"]}
         starts = {each["from"] for each in record.get("edges", ())}
-        kept = [
+        remaining_edges = [
             each
             for start, each in exact.items()
             if start in starts or spec.type not in _EDGE_RELATIONS or not is_dataset_urn(start)
         ]
         new = [each for each in record.get("edges", ()) if each["from"] not in exact]
-        _set_if_any(record, "edges", sorted([*kept, *new], key=lambda each: each["from"]))
+        _set_if_any(
+            record, "edges", sorted([*remaining_edges, *new], key=lambda each: each["from"])
+        )
     return record
 
 

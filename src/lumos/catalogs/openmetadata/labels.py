@@ -176,7 +176,7 @@ class OpenMetadataLabels:
         If several tags are in a classification that allows only one, all but the first become tags
         of Lumos.
         """
-        found, taken = [], set()
+        labels, taken = [], set()
         for name in dict.fromkeys(names):
             label = _label(_TAGS, self._tags.get(name) or lumos_fqn(name))
             classification = self._exclusive.get(label["tagFQN"])
@@ -185,17 +185,17 @@ class OpenMetadataLabels:
                     label = _label(_TAGS, self._ensure_lumos_tag(name))
             elif classification is not None:
                 taken.add(classification)
-            found.append(label)
-        return found
+            labels.append(label)
+        return labels
 
     def without_exclusive_duplicates(
         self, labels: Iterable[dict[str, Any]]
     ) -> list[dict[str, Any]]:
         """Remove all but the first tag of each classification that allows only one."""
-        found: dict[str, dict[str, Any]] = {}
+        first_labels: dict[str, dict[str, Any]] = {}
         for label in labels:
-            found.setdefault(self._exclusive.get(label["tagFQN"]) or label["tagFQN"], label)
-        return list(found.values())
+            first_labels.setdefault(self._exclusive.get(label["tagFQN"]) or label["tagFQN"], label)
+        return list(first_labels.values())
 
     def term(self, name: str) -> dict[str, Any]:
         return _label(_TERMS, self._terms.get(name) or lumos_fqn(name))
@@ -232,10 +232,10 @@ class OpenMetadataLabels:
         """The data product with a qualified name, or None; missing ones are not created."""
         with self._lock:
             if fqn not in self._products:
-                found = self._server.named("dataProducts", fqn)
-                if found is None:
+                entity = self._server.named("dataProducts", fqn)
+                if entity is None:
                     return None
-                reference = {"id": found["id"], "type": "dataProduct", "fullyQualifiedName": fqn}
+                reference = {"id": entity["id"], "type": "dataProduct", "fullyQualifiedName": fqn}
                 self._products[fqn] = reference
             return self._products[fqn]
 
@@ -277,9 +277,9 @@ class OpenMetadataLabels:
         is_shortened = shorten_name(encode_name(name)) != encode_name(name)
         for fqn in (lumos_fqn(name), join_fqn(LUMOS, _with_digest(name))):
             if existing is None:
-                found = self._server.named("glossaryTerms", fqn, include="all")
-                if found and (is_shortened or term_named(found["fullyQualifiedName"]) == name):
-                    existing = found
+                term = self._server.named("glossaryTerms", fqn, include="all")
+                if term and (is_shortened or term_named(term["fullyQualifiedName"]) == name):
+                    existing = term
         return existing
 
     def make_term(self, name: str, *, stored_name: str | None = None, **fields: Any) -> Any:

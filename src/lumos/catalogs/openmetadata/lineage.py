@@ -136,13 +136,13 @@ def pairs_of(
     edges: Iterable[UpstreamEdge], parts: tuple[str, ...], downstream_parts: tuple[str, ...]
 ) -> dict[Pair, str | None]:
     """The pairs of columns in edges between two entities, with their functions."""
-    found: dict[Pair, str | None] = {}
+    pairs: dict[Pair, str | None] = {}
     for edge in edges:
         for mapping in edge.columns:
             pair = _pair(mapping, parts, downstream_parts)
             if max(map(len, pair)) <= _MAX_FQN_LENGTH:
-                found.setdefault(pair, mapping.transformation)
-    return found
+                pairs.setdefault(pair, mapping.transformation)
+    return pairs
 
 
 def details_of(
@@ -206,21 +206,21 @@ def unmodelled_details(
     `before` is the result of the previous call. It still applies to edges that could not be written
     yet, and to pipelines that the server does not have.
     """
-    found: dict[str, dict[str, Any]] = {}
+    details_by_urn: dict[str, dict[str, Any]] = {}
     for name, native in {**current.edges, **current.others}.items():
         details = portable_details(native.details, native.parts, current.parts)
         known = before.get(name)
         if known is not None and "pipeline" in known:
             details.setdefault("pipeline", known["pipeline"])
         if name in current.others or not _is_reproducible(details):
-            found[name] = details
+            details_by_urn[name] = details
     for name, known in before.items():
         is_waiting = (
             name not in written and name not in current.edges and name not in current.others
         )
         if is_waiting and (name in upstream or not is_dataset_urn(name)):
-            found[name] = known
-    return found
+            details_by_urn[name] = known
+    return details_by_urn
 
 
 def has_details(

@@ -103,8 +103,8 @@ class OpenMetadataReader:
                 return self.read(urn)
             return self.entity(urn, location, raws[location]) if location in raws else None
 
-        found = self.server.each(list(locations), find)
-        return {each.urn: each for each in found if each is not None}
+        read_datasets = self.server.each(list(locations), find)
+        return {each.urn: each for each in read_datasets if each is not None}
 
     def _find_location(self, urn: str) -> EntityLocation | None:
         """The location of a dataset, or None if its service does not exist."""
@@ -137,8 +137,8 @@ class OpenMetadataReader:
                     file.seek(offset)
                     raws.append((urn, location, msgspec.json.decode(file.read(length))))
                 read_datasets = self.server.each(raws, lambda each: self.entity(*each, edges=edges))
-                found = {dataset.urn: dataset for dataset in read_datasets}
-                yield from (found[urn] for urn, _, _ in raws)
+                by_urn = {dataset.urn: dataset for dataset in read_datasets}
+                yield from (by_urn[urn] for urn, _, _ in raws)
 
     def _write_pages(
         self, file: IO[bytes], after: str | None

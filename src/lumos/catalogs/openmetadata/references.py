@@ -143,10 +143,10 @@ class References:
         """Find an entity by type and qualified name, and create it if possible."""
         with self._lock:
             if (type, fqn) not in self._found:
-                if (found := self._look_up(type, fqn)) is None:
+                if (reference := self._look_up(type, fqn)) is None:
                     self.missing.add((type, fqn))
                     return None
-                self._found[type, fqn] = found
+                self._found[type, fqn] = reference
             return self._found[type, fqn]
 
     def _look_up(self, type: str, wanted_fqn: str) -> Reference | None:
@@ -181,8 +181,8 @@ class References:
 
     def _dataset(self, urn: str) -> Reference | None:
         location = self.index.locate(urn)
-        found = None if location is None else self.index.find(location)
-        return None if found is None else found.reference
+        entity = None if location is None else self.index.find(location)
+        return None if entity is None else entity.reference
 
     def body(self, spec: EntityKind, fqn: str, record: Record) -> Record:
         """The request that creates an entity; its parents are created first."""
@@ -346,11 +346,11 @@ class References:
     def edge_start(self, name: str) -> EdgeStart | None:
         """The upstream entity of an edge, or None."""
         type, fqn = (DATASET, name) if is_dataset_urn(name) else locate(name) or ("", "")
-        if not type or (found := self.find(type, fqn)) is None:
+        if not type or (reference := self.find(type, fqn)) is None:
             return None
         is_dataset = type == DATASET
         parts = self.index.names.locate(Urn.parse(name)).parts if is_dataset else split_fqn(fqn)
-        return EdgeStart(found, parts)
+        return EdgeStart(reference, parts)
 
     def link(self, upstream: Reference, downstream: Reference, details: Record) -> None:
         try:

@@ -90,8 +90,8 @@ class Server:
         return self._call("GET", path, query=query)
 
     def named(self, route: str, fqn: str, **query: Any) -> Any:
-        found = self.get(f"{route}/name/{quote(fqn, safe='')}", **query)
-        return None if found is None else self._entity(found)
+        entity = self.get(f"{route}/name/{quote(fqn, safe='')}", **query)
+        return None if entity is None else self._entity(entity)
 
     def put(self, path: str, body: Any, **query: Any) -> Any:
         return self._entity(self._call("PUT", path, body, query=query))
@@ -356,9 +356,9 @@ class CustomProperties:
     def _known(self, type: str) -> set[str]:
         """The declared properties of an entity type, which are read once."""
         if type not in self._declared:
-            found = self._type(type, fields="customProperties")
-            self._ids[type] = found["id"]
-            known = found.get("customProperties") or ()
+            entity_type = self._type(type, fields="customProperties")
+            self._ids[type] = entity_type["id"]
+            known = entity_type.get("customProperties") or ()
             self._definitions[type] = {each["name"]: _portable_definition(each) for each in known}
             self._declared[type] = set(self._definitions[type])
         return self._declared[type]
@@ -368,12 +368,12 @@ class CustomProperties:
         return {"id": self._type("string")["id"], "type": "type"}
 
     def _type(self, name: str, **query: Any) -> Any:
-        found = self._server.get(f"metadata/types/name/{name}", **query)
-        if found is None:
+        response = self._server.get(f"metadata/types/name/{name}", **query)
+        if response is None:
             raise CatalogTooOld(
                 self._server.platform, f"the type '{name}'", needed="custom properties on it"
             )
-        return found
+        return response
 
 
 def _portable_definition(declared: Mapping[str, Any]) -> dict[str, Any]:

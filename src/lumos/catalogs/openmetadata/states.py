@@ -176,7 +176,7 @@ def differences(
         if _members(key, before) != _members(key, after):
             operations.append({"op": "add", "path": f"/{key}", "value": _new_list(key, raw, after)})
     operations += extension_operations(raw, before.get("extension", {}), after.get("extension", {}))
-    operations += _columns(entity_type, raw, before, after)
+    operations += _column_operations(entity_type, raw, before, after)
     is_set = any(operation["path"] == f"/{_DEFINITION}" for operation in operations)
     return operations if is_set or not operations else [*operations, *repeat_definition(after)]
 
@@ -247,7 +247,7 @@ def property_operations(raw: Raw, key: str, text: str | None) -> Iterator[Operat
     return extension_operations(raw, old, others if text is None else {**others, key: text})
 
 
-def _columns(
+def _column_operations(
     entity_type: str, raw: Raw, before: EntityState, after: EntityState
 ) -> Iterator[Operation]:
     old, new = before.get(COLUMNS, []), after.get(COLUMNS, [])
