@@ -83,8 +83,8 @@ class _InferenceRules:
                 yield AnnotationKey("", "description"), text
                 break
         for path, name in _named_fields(dataset):
-            for names, term in self._terms:
-                if names.match(name.casefold()):
+            for name_pattern, term in self._terms:
+                if name_pattern.match(name.casefold()):
                     yield AnnotationKey(path, "description"), term
                     yield AnnotationKey(path, "term", term), ""
                     break

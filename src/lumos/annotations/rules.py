@@ -102,8 +102,8 @@ def annotations_of(dataset: Dataset) -> dict[AnnotationKey, str]:
             values[AnnotationKey("", slot)] = text
     for owner in dataset.ownership.owners if dataset.ownership else ():
         values[AnnotationKey("", "owner", owner_key(owner))] = ""
-    for slot, labels in LABELS.items():
-        values |= {AnnotationKey("", slot, name): "" for name in getattr(governance, labels, ())}
+    for slot, attribute in LABELS.items():
+        values |= {AnnotationKey("", slot, name): "" for name in getattr(governance, attribute, ())}
     for name, text in (dataset.properties or {}).items():
         values[AnnotationKey("", "property", name)] = text
     if dataset.schedule is not None:
@@ -133,8 +133,8 @@ def _is_annotated(field: Field | NestedField) -> bool:
 def _add_field(values: dict[AnnotationKey, str], field: Field | NestedField, path: str) -> None:
     if field.description:
         values[AnnotationKey(path, "description")] = field.description
-    for slot, labels in LABELS.items():
-        values |= {AnnotationKey(path, slot, name): "" for name in getattr(field, labels)}
+    for slot, attribute in LABELS.items():
+        values |= {AnnotationKey(path, slot, name): "" for name in getattr(field, attribute)}
     for name, text in field.properties.items():
         values[AnnotationKey(path, "property", name)] = text
 
@@ -203,12 +203,12 @@ def source_annotations_in(
     annotated in this store keeps the value that the source reported last.
     """
     platform, claimed = dataset.platform, claimed_keys(annotations)
-    earlier = annotations.get(DATA_SOURCE, {})
+    earlier_reports = annotations.get(DATA_SOURCE, {})
     properties = {
-        name.removeprefix(f"{platform}."): earlier[key].value if key in claimed else text
+        name.removeprefix(f"{platform}."): earlier_reports[key].value if key in claimed else text
         for name, text in (dataset.properties or {}).items()
         if name.startswith(f"{platform}.")
-        and ((key := AnnotationKey("", "property", name)) not in claimed or key in earlier)
+        and ((key := AnnotationKey("", "property", name)) not in claimed or key in earlier_reports)
     }
     if not properties:
         return {}

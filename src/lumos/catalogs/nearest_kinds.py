@@ -32,6 +32,7 @@ NEAREST_KINDS: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """The nearest kind that several catalogs have; kinds that are not listed have none."""
+# By the kind in URNs of one catalog: its name in the URNs that all catalogs share.
 _SHARED_KINDS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "dataFlow": "pipeline",

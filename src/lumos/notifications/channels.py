@@ -1,4 +1,4 @@
-"""Channels, over which messages are sent to people, without leaking secrets."""
+"""Channels over which messages are sent to people; errors and logs omit their addresses."""
 
 import logging
 import re

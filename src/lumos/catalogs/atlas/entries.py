@@ -187,7 +187,7 @@ def _character(code: int, text: str) -> str:
     return chr(code) if code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF else text
 
 
-class AtlasEntries:
+class AtlasEntryCodec:
     """Converts entries for a server.
 
     `categories` are the categories of its types by name, and `business` the attributes of its
@@ -467,7 +467,7 @@ def _applicable(attributes: Iterable[Mapping[str, Any]]) -> frozenset[str]:
         for each in attributes
         if any(
             f'"{type}"' in (each.get("options") or {}).get("applicableEntityTypes", "")
-            for type in types.PARENTS
+            for type in types.DATASET_SUPERTYPES
         )
     )
 

@@ -111,6 +111,8 @@ class AtlasTerms:
 
 
 class AtlasItems:
+    """Reads and writes the items of one server."""
+
     def __init__(self, server: AtlasServer, terms: AtlasTerms) -> None:
         self._server = server
         self._terms = terms

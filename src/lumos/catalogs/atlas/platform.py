@@ -35,7 +35,7 @@ from lumos.model.urn import Urn
 _QUERYABLE: Final = re.compile(r"[A-Za-z0-9_.+-]+", re.ASCII)
 
 
-class _Opened(NamedTuple):
+class _OpenAtlas(NamedTuple):
     server: AtlasServer
     reader: AtlasReader
     writer: AtlasWriter
@@ -136,7 +136,7 @@ class Atlas(ServerCatalog, ReadsHistory, CleansUp):
         return entry
 
     def storage_of(self, entry: CatalogEntry) -> dict[str, AspectStorage]:
-        return self._opened.reader.entries.render(entry)[1]
+        return self._opened.reader.codec.render(entry)[1]
 
     def erase_many(self, urns: Sequence[str]) -> None:
         self._read = {}
@@ -147,9 +147,9 @@ class Atlas(ServerCatalog, ReadsHistory, CleansUp):
         self._opened.writer.remove_placeholders()
 
     @cached_property
-    def _opened(self) -> _Opened:
+    def _opened(self) -> _OpenAtlas:
         server = AtlasServer(self._settings)
         terms = AtlasTerms(server)
         reader = AtlasReader(server, terms)
         writer = AtlasWriter(server, terms, reader)
-        return _Opened(server, reader, writer, AtlasItems(server, terms))
+        return _OpenAtlas(server, reader, writer, AtlasItems(server, terms))

@@ -8,7 +8,7 @@ import msgspec
 from lumos.catalogs.atlas import types
 from lumos.catalogs.atlas.entries import (
     AtlasEntity,
-    AtlasEntries,
+    AtlasEntryCodec,
     Classification,
     Relationship,
     Relationships,
@@ -31,7 +31,7 @@ _Row: TypeAlias = tuple[dict[str, Any], dict[str, Any]]
 
 
 class AtlasReader:
-    """Reads entities of datasets; `entries` converts them for this server."""
+    """Reads entities of datasets; `codec` converts them for this server."""
 
     def __init__(self, server: AtlasServer, terms: AtlasTerms) -> None:
         self._server = server
@@ -40,8 +40,8 @@ class AtlasReader:
         self.targets: dict[tuple[str, str], str] = {}
 
     @property
-    def entries(self) -> AtlasEntries:
-        return AtlasEntries(self._server.types, self._server.business_metadata, self.targets)
+    def codec(self) -> AtlasEntryCodec:
+        return AtlasEntryCodec(self._server.types, self._server.business_metadata, self.targets)
 
     def find_targets(self, entries: Iterable[CatalogEntry]) -> None:
         """Look up the entities of other types that these datasets have relationships to."""
@@ -54,7 +54,7 @@ class AtlasReader:
                 self.targets[type, entity["attributes"]["qualifiedName"]] = entity["guid"]
 
     def entry(self, urn: str, entity: AtlasEntity) -> CatalogEntry:
-        return self.entries.entry(urn, entity)
+        return self.codec.entry(urn, entity)
 
     def many(self, urns: Sequence[str]) -> dict[str, AtlasEntity]:
         """The entities of datasets by URN, including placeholders."""

@@ -31,6 +31,8 @@ _ERROR: Final = 400
 
 
 class AtlasServer:
+    """Calls the REST interface of one server."""
+
     def __init__(self, settings: AtlasPlatform) -> None:
         login = None if settings.user is None else (settings.user, settings.password)
         # Servers with CSRF protection require this header, with any value.

@@ -67,7 +67,7 @@ class AtlasWriter:
 
     def change(self, entry: CatalogEntry, before: AtlasEntity | None) -> DatasetChange:
         """Compute what has to be written for an entry."""
-        after, storage = self._reader.entries.render(entry, before)
+        after, storage = self._reader.codec.render(entry, before)
         if before is not None:
             for name, column in after.columns.items():
                 # Preserve what entries do not model: business metadata, and how classifications

@@ -28,7 +28,7 @@ from lumos.model.catalog import CatalogEntry
 from lumos.model.urn import Urn
 
 
-class _Opened(NamedTuple):
+class _OpenFile(NamedTuple):
     file: MetadataFile
     naming: Naming
     datasets: DatasetCodec
@@ -161,7 +161,7 @@ class DatahubFile(DataHubCatalog, FileCatalog):
                 opened.file.replace(Entity("dataset", datahub_urn), rendered.writes)
 
     @cached_property
-    def _opened(self) -> _Opened:
+    def _opened(self) -> _OpenFile:
         file = MetadataFile.read(self.path)
         naming = Naming()
         for entity in file.entities():
@@ -174,7 +174,7 @@ class DatahubFile(DataHubCatalog, FileCatalog):
                     aspects = aspects_after(read_writes(file, entity.urn, lineage.UPSTREAM))
                     for datahub_urn, urn in lineage.explicit_urn_pairs(aspects):
                         naming.reserve(urn, datahub_urn)
-        return _Opened(file, naming, DatasetCodec(naming), DataHubItems(file, naming))
+        return _OpenFile(file, naming, DatasetCodec(naming), DataHubItems(file, naming))
 
     def _save(self) -> None:
         if not self._in_batch:

@@ -197,7 +197,7 @@ def _mappings(item: Any) -> list[tuple[str, ColumnMapping]]:
 
 
 def _column_path(path: str) -> str:
-    return field_paths.parse(path).lumos if path.startswith(field_paths.VERSION) else path
+    return field_paths.parse(path).lumos_path if path.startswith(field_paths.VERSION) else path
 
 
 def _explicit_urn(item: Any) -> str | None:

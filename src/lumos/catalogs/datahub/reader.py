@@ -225,6 +225,8 @@ _PROPERTY_DEFINITION: Final = "urn:li:structuredProperty:"
 
 
 class ServerItems:
+    """Reads and writes the items of a server."""
+
     def __init__(self, gms: Gms, model: DataHubModel, reader: DataHubReader) -> None:
         self._gms = gms
         self._model = model

@@ -300,7 +300,7 @@ def _tree(rows: Any) -> list[_Node]:
             key = (path.is_key, *parent_steps, (name, option))
             # The options of a union have the same name and are nested in it.
             parent = typed.get((path.is_key, *parent_steps, (name, ())) if option else key[:-1])
-            node = _Node(row, path.steps[-1], path, path.lumos, _read_extras(row))
+            node = _Node(row, path.steps[-1], path, path.lumos_path, _read_extras(row))
             typed.setdefault(key, node)
         else:
             parent, step = _plain_parent(plain, row["fieldPath"])

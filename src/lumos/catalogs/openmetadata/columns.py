@@ -86,7 +86,7 @@ LabelWriter = Callable[[Iterable[str], Iterable[str]], list[dict[str, Any]]]
 
 def encode_columns(schema: Schema, make_labels: LabelWriter) -> list[Column]:
     """Encode the columns of a schema, without the fields that OpenMetadata does not have."""
-    keys = sum(field.key for field in schema.fields)
+    key_count = sum(field.key for field in schema.fields)
     columns = []
     for field in schema.fields:
         path = quoted_name(field.name)
@@ -94,7 +94,7 @@ def encode_columns(schema: Schema, make_labels: LabelWriter) -> list[Column]:
         annotated[path] = field
         member = Member(field.name, field.type, nullable=field.nullable)
         column = _encode_column(member, path, annotated, make_labels)
-        if field.key and keys == 1:
+        if field.key and key_count == 1:
             column["constraint"] = _KEY
         columns.append(column)
     return _without_duplicates(columns)
@@ -240,8 +240,8 @@ def _type(column: Column) -> DataType:
     display = column.get("dataTypeDisplay") or ""
     children = column.get("children") or ()
     parsed = _parse_type(display)
-    native_fields = {key: column[key] for key in _TYPE_FIELDS if column.get(key) is not None}
-    if parsed is not None and _type_fields(parsed) == native_fields:
+    stored_fields = {key: column[key] for key in _TYPE_FIELDS if column.get(key) is not None}
+    if parsed is not None and _type_fields(parsed) == stored_fields:
         named = _with_member_names(parsed, children)
         if named is not None:
             return named

@@ -30,11 +30,11 @@ from lumos.catalogs.openmetadata.kinds import (
     labels,
     locate,
     lumos_query_fqn,
-    name_of,
     read_item,
     record_of,
     task_of,
     task_urn,
+    urn_of,
     write_record,
 )
 from lumos.catalogs.openmetadata.labels import (
@@ -80,6 +80,8 @@ class ExactItem(NamedTuple):
 
 
 class Entities:
+    """Reads and writes the items of one server."""
+
     def __init__(self, references: References) -> None:
         self._references = references
         self._server = references.server
@@ -239,7 +241,7 @@ class Entities:
             if (location := locate(item.urn)) is None:
                 return item
             spec, fqn = KINDS[location[0]], location[1]
-            urn = name_of(*location)
+            urn = urn_of(*location)
             if entity_id(urn) is None and entity_id(item.urn) is not None:
                 urn = item.urn
         elif isinstance(item, User | Group):
@@ -434,7 +436,7 @@ class Entities:
         return None if location is None else self._entity(KINDS["pipeline"], location[1])
 
     def _tasks(self, pipeline: Mapping[str, Any]) -> dict[str, CatalogEntity]:
-        parent = name_of("pipeline", pipeline["fullyQualifiedName"])
+        parent = urn_of("pipeline", pipeline["fullyQualifiedName"])
         visible = _read_tasks(parent, pipeline.get("tasks") or ())
         exact = _exact_tasks(pipeline)
         return {
@@ -459,7 +461,7 @@ class Entities:
         return set()
 
     def _write_tasks(self, pipeline: dict[str, Any], tasks: Mapping[str, CatalogEntity]) -> None:
-        parent = name_of("pipeline", pipeline["fullyQualifiedName"])
+        parent = urn_of("pipeline", pipeline["fullyQualifiedName"])
         existing = {task["name"]: _task_request(task) for task in pipeline.get("tasks") or ()}
         native = {
             name: self._native_task(existing.get(name, {}), name, task)
@@ -639,7 +641,7 @@ def _is_inside(item: Any, fqn: str) -> bool:
     parent_parts = split_fqn(fqn)[:-1]
     match item:
         case CatalogEntity(kind="domain"):
-            return item.parent == name_of("domain", join_fqn(*parent_parts))
+            return item.parent == urn_of("domain", join_fqn(*parent_parts))
         case CatalogEntity() | GlossaryTerm():
             return is_qualified(fqn) and isinstance(item.raw.get(CATALOG), dict)
         case _:
@@ -651,7 +653,7 @@ def _upgrade(item: CatalogEntity) -> CatalogEntity:
     location = locate(item.urn)
     if location is None:
         return item
-    spec, urn = KINDS[location[0]], name_of(*location)
+    spec, urn = KINDS[location[0]], urn_of(*location)
     record_in_raw = item.raw.get(CATALOG)
     is_format_1_0 = isinstance(record_in_raw, dict) and item == CatalogEntity(
         urn=item.urn, kind=item.kind, raw=item.raw
@@ -676,7 +678,7 @@ def _with_tasks_in_raw(item: CatalogItem) -> Iterator[CatalogItem]:
     ):
         location = locate(item.urn)
         if location is not None and isinstance(record_in_raw["tasks"], list):
-            yield from _read_tasks(name_of(*location), record_in_raw["tasks"]).values()
+            yield from _read_tasks(urn_of(*location), record_in_raw["tasks"]).values()
 
 
 def _rank(item: CatalogItem) -> tuple[int, int, str]:

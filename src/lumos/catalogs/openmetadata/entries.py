@@ -93,7 +93,9 @@ def is_placeholder_parent(raw: Mapping[str, Any]) -> bool:
     return PARENT in (raw.get("extension") or {})
 
 
-class OpenMetadataEntries:
+class OpenMetadataEntryCodec:
+    """Encodes entries as states of the entities of one server, and decodes them."""
+
     def __init__(self, labels: OpenMetadataLabels, properties: CustomProperties) -> None:
         self._labels = labels
         self._properties = properties
@@ -112,8 +114,8 @@ class OpenMetadataEntries:
             visible,
             exact,
             native=_EDITABLE,
-            as_shown=lambda with_raw: self._decode(
-                urn, self._encode(with_raw, location, existing_state=state)
+            as_shown=lambda entry: self._decode(
+                urn, self._encode(entry, location, existing_state=state)
             ),
         )
         if exact_name is not None and extension.get(_DISPLAY_NAME_PROPERTY, "") == state.get(

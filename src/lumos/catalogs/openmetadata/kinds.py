@@ -286,7 +286,7 @@ _EXACT_KINDS: Final = frozenset(kind for kind, spec in _BY_KIND.items() if spec.
 # Names
 
 
-def name_of(type: str, fqn: str) -> str:
+def urn_of(type: str, fqn: str) -> str:
     """The URN of an entity: `lumos:...` if other catalogs can also have the entity."""
     parts = split_fqn(fqn)
     match type, parts:
@@ -350,7 +350,7 @@ def is_shared(urn: str) -> bool:
 def canonical_urn(urn: str) -> str:
     """Convert a URN of an earlier snapshot format."""
     location = locate(urn)
-    return urn if location is None else name_of(*location)
+    return urn if location is None else urn_of(*location)
 
 
 def lumos_query_fqn(urn: str) -> str:
@@ -561,13 +561,13 @@ def _decode(spec: EntityKind, fqn: str, record: Record) -> Any:
         **_relations(spec, record),
     }
     parents = split_fqn(fqn)[:-1]
-    urn = name if spec == GENERIC else name_of(spec.type, fqn)
+    urn = name if spec == GENERIC else urn_of(spec.type, fqn)
     return CatalogEntity(
         urn=urn,
         kind="" if spec == GENERIC else shared_kind(urn),
         display_name=title,
         description=description,
-        parent=name_of("domain", join_fqn(*parents)) if spec.type == "domain" and parents else None,
+        parent=urn_of("domain", join_fqn(*parents)) if spec.type == "domain" and parents else None,
         owners=owners,
         tags=tags,
         references={relation: ends for relation, ends in references.items() if ends},
@@ -578,7 +578,7 @@ def _decode(spec: EntityKind, fqn: str, record: Record) -> Any:
 def _relations(spec: EntityKind, record: Record) -> dict[str, tuple[str, ...]]:
     relations: dict[str, tuple[str, ...]] = {}
     if charts := record.get("charts"):
-        relations["charts"] = tuple(sorted(name_of("chart", each[_FQN]) for each in charts))
+        relations["charts"] = tuple(sorted(urn_of("chart", each[_FQN]) for each in charts))
     if used := record.get("queryUsedIn"):
         relations["datasets"] = tuple(
             sorted(each[_FQN] for each in used if each["type"] == DATASET)

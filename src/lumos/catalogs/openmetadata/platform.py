@@ -17,7 +17,7 @@ from lumos.catalogs.interface import (
     WrittenEntry,
 )
 from lumos.catalogs.openmetadata.entities import Entities
-from lumos.catalogs.openmetadata.entries import NATIVE, OpenMetadataEntries, with_canonical_edges
+from lumos.catalogs.openmetadata.entries import NATIVE, OpenMetadataEntryCodec, with_canonical_edges
 from lumos.catalogs.openmetadata.index import Index
 from lumos.catalogs.openmetadata.labels import OpenMetadataLabels
 from lumos.catalogs.openmetadata.reader import OpenMetadataReader
@@ -31,7 +31,7 @@ from lumos.model.dataset import Dataset
 from lumos.model.urn import Urn
 
 
-class _Opened(NamedTuple):
+class _OpenServer(NamedTuple):
     server: Server
     entity_index: Index
     reader: OpenMetadataReader
@@ -131,13 +131,13 @@ class Openmetadata(ServerCatalog, RenamesRaw, CleansUp):
         self._opened.items.clean_up()
 
     @cached_property
-    def _opened(self) -> _Opened:
+    def _opened(self) -> _OpenServer:
         server = Server(self._settings)
         properties = CustomProperties(server)
         labels = OpenMetadataLabels(server)
-        entries = OpenMetadataEntries(labels, properties)
+        codec = OpenMetadataEntryCodec(labels, properties)
         index = Index(server, properties, dict(self._settings.services))
-        reader = OpenMetadataReader(server, index, entries)
+        reader = OpenMetadataReader(server, index, codec)
         references = References(server, labels, properties, index)
         writer = Writer(reader, references)
-        return _Opened(server, index, reader, writer, Entities(references))
+        return _OpenServer(server, index, reader, writer, Entities(references))

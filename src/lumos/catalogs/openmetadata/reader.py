@@ -11,11 +11,11 @@ from lumos.catalogs.openmetadata import lineage
 from lumos.catalogs.openmetadata.entries import (
     HIDDEN,
     URN,
-    OpenMetadataEntries,
+    OpenMetadataEntryCodec,
     is_placeholder_parent,
 )
 from lumos.catalogs.openmetadata.index import Index, by_folder, list_entities
-from lumos.catalogs.openmetadata.kinds import name_of
+from lumos.catalogs.openmetadata.kinds import urn_of
 from lumos.catalogs.openmetadata.lineage import Edges, NativeEdge
 from lumos.catalogs.openmetadata.names import (
     DATASET_TYPES,
@@ -56,13 +56,15 @@ class ReadDataset(NamedTuple):
 
 
 class OpenMetadataReader:
-    def __init__(self, server: Server, index: Index, entries: OpenMetadataEntries) -> None:
+    """Reads datasets from one server."""
+
+    def __init__(self, server: Server, index: Index, codec: OpenMetadataEntryCodec) -> None:
         self.server = server
         self.index = index
-        self.entries = entries
+        self.codec = codec
 
     def entry(self, dataset: ReadDataset) -> CatalogEntry:
-        return self.entries.read(
+        return self.codec.read(
             dataset.urn, dataset.location, dataset.state, dataset.edges, deleted=dataset.is_deleted
         )
 
@@ -195,7 +197,7 @@ class OpenMetadataReader:
                 written = self.index.written_urn(start, native.id) if start.is_shortened else None
                 edges[self._urn(start, written)] = native
             else:
-                others[name_of(type, fqn)] = native
+                others[urn_of(type, fqn)] = native
         return Edges(location.parts, edges, self._exists, others)
 
     def _exists(self, id: str) -> bool:

@@ -22,8 +22,8 @@ from lumos.catalogs.openmetadata.kinds import (
     Record,
     is_same,
     locate,
-    name_of,
     service_type,
+    urn_of,
 )
 from lumos.catalogs.openmetadata.labels import (
     PLACEHOLDER_TEXT,
@@ -99,7 +99,7 @@ class References:
         """Replace the identifiers in a value by names, and the names of datasets by URNs."""
         match value:
             case {"type": str(type), "id": str(id)} if len(value) == 2:
-                fqn = self._name_of(type, id)
+                fqn = self._fqn_of(type, id)
                 return {} if fqn is None else self.portable({"type": type, _FQN: fqn})
             case {"type": str(type), "fullyQualifiedName": str(fqn)} if (
                 len(value) == 2 and type in DATASET_TYPES
@@ -118,7 +118,7 @@ class References:
     def _urn(self, entity_type: str, fqn: str) -> str:
         return str(self.index.names.urn(EntityLocation(entity_type, split_fqn(fqn))))
 
-    def _name_of(self, type: str, id: str) -> str | None:
+    def _fqn_of(self, type: str, id: str) -> str | None:
         if id not in self._names:
             known = DATASET_TYPES.get(type) or KINDS.get(type)
             entity = known and self.server.get(f"{known.route}/{id}", include="all")
@@ -130,7 +130,7 @@ class References:
         for node, details in self.server.upstream_edges(type, entity["id"]):
             parts = split_fqn(node[_FQN])
             if parts[0] != LUMOS_SERVICE:
-                to_urn = self._urn if node["type"] in DATASET_TYPES else name_of
+                to_urn = self._urn if node["type"] in DATASET_TYPES else urn_of
                 portable = portable_details(
                     details or _DEFAULT_DETAILS, parts, split_fqn(entity[_FQN])
                 )

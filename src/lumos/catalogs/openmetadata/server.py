@@ -246,7 +246,7 @@ class Server:
             raise UnexpectedServer(self.platform, "it does not report its version")
         if version < OLDEST_VERSION:
             raise CatalogTooOld(
-                self.platform, f"versions later than {text}", needed=_required_version()
+                self.platform, f"features newer than {text}", needed=_required_version()
             )
         return version
 
@@ -291,6 +291,8 @@ _DESCRIPTION: Final = "Written by Lumos: metadata that OpenMetadata has no field
 
 
 class CustomProperties:
+    """The custom properties that one server declares for its entity types."""
+
     def __init__(self, server: Server) -> None:
         self._server = server
         self._declared: dict[str, set[str]] = {}

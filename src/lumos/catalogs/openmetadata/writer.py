@@ -269,7 +269,7 @@ class Writer:
         self._reader = reader
         self._server = reader.server
         self._index = reader.index
-        self._entries = reader.entries
+        self._codec = reader.codec
         self._labels = references.labels
         self._properties = references.properties
         self._linker = Linker(reader, references)
@@ -355,7 +355,7 @@ class Writer:
         """How a new entity would store the fields of an entry; nothing is written."""
         location = self._index.names.locate(Urn.parse(entry.urn))
         declared = self._properties.declared(location.type) | definitions_in(entry).keys()
-        return self._entries.render(entry, location, existing=None, declared=declared).storage
+        return self._codec.render(entry, location, existing=None, declared=declared).storage
 
     def _create(self, writes: Iterable[EntryWrite]) -> None:
         """Create missing entities in bulk."""
@@ -390,7 +390,7 @@ class Writer:
         """Encode an entry, and declare the custom properties that it needs."""
         entity_type = write.location.type
         self._properties.define(entity_type, definitions_in(write.entry))
-        rendered = self._entries.render(
+        rendered = self._codec.render(
             write.entry,
             write.location,
             existing=None if write.existing is None else write.existing.state,
