@@ -14,7 +14,7 @@ _MAX_CONFLICTS: Final = 100
 class ConflictingEntry(Report, frozen=True, kw_only=True):
     """A dataset or item that users of a catalog and Lumos changed differently.
 
-    The values of the users stay in the catalog until they change, or those in the store do.
+    The catalog has the values of its users until they change them, or the store has new values.
     """
 
     kind: str

@@ -402,7 +402,7 @@ def _batches(items: Sequence[CatalogItem]) -> Iterator[list[CatalogItem]]:
 
 
 def as_server_returns(value: Any) -> Any:
-    """An entry or item as a server returns it after it loaded a file; None if all servers have it.
+    """An entry or item of a file as a server returns it after loading it; None if all have it.
 
     The raw record has no defaults, audit stamps of writes or time series, and no values that the
     fields of the entry contain.

@@ -2,8 +2,8 @@
 
 `kinds` encodes each item as the record of one entity. If the entity cannot store all of it, the
 exact item is stored in a custom property, together with the record at that time, so that later
-edits of users are recognized. A kind without custom properties loses what its entity cannot store;
-see `as_stored`. Tasks are parts of a pipeline and are written with it.
+edits of users are recognized. Items of kinds without custom properties lose the fields that their
+entity cannot store; see `as_stored`. Tasks are parts of a pipeline and are written with it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -107,7 +107,7 @@ class Entities:
                 visible_items = [
                     each for each in visible_items if item_key(each) not in foreign_urns
                 ]
-            # Not of terms or users, whose name may be the URN of an entity.
+            # Without terms and users: their name may look like the URN of an entity.
             urns = {each.urn for each in visible_items if isinstance(each, CatalogEntity)}
             foreign_urns |= {urn for urn in urns if entity_id(urn) is None}
             yield from sorted(visible_items, key=item_key)

@@ -420,7 +420,7 @@ def has_markup(text: str) -> bool:
 
 
 def is_same_text(one: str | None, other: str | None) -> bool:
-    """Whether two texts of the server are equal, which may write a character as `&#39;`."""
+    """Whether two texts of the server are equal, even if one has `&#39;` instead of `'`."""
     sides = [(unescape_html(each or ""), has_markup(each or "")) for each in (one, other)]
     return sides[0] == sides[1]
 
