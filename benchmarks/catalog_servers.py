@@ -168,7 +168,7 @@ def _atlas_client(address: str) -> tuple[Any, Callable[[], int]]:
 
 def _atlas_bodies(catalog: Atlas, entries: list[CatalogEntry]) -> Iterator[list[dict[str, Any]]]:
     """The entities of all datasets as somebody would post them, in as few calls."""
-    server, rendered = catalog._opened.server, catalog._opened.reader.entries
+    server, rendered = catalog._opened.server, catalog._opened.reader.codec
     server.define_types()
     groups = []
     number = 0

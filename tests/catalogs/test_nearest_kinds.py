@@ -10,7 +10,7 @@ import pytest
 from lumos.catalogs.amundsen.items import item_node
 from lumos.catalogs.datahub.entities import canonical_urn, native_entity
 from lumos.catalogs.nearest_kinds import NEAREST_KINDS, nearest_urn, original_urn, shared_kind
-from lumos.catalogs.openmetadata.kinds import KINDS, locate, name_of
+from lumos.catalogs.openmetadata.kinds import KINDS, locate, urn_of
 from lumos.model.catalog import CatalogEntity, entity_urn
 from lumos.model.dataset import Owner
 
@@ -82,7 +82,7 @@ def test_every_entity_has_one_name_in_every_catalog(urn: str) -> None:
     if not urn.startswith("openmetadata:"):
         can_be_stored = nearest_urn(urn, set(SHARED) - {"tag", "task", "query"}) is not None
         assert (location is not None) == can_be_stored
-        assert location is None or name_of(*location) == urn
+        assert location is None or urn_of(*location) == urn
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ class TokenCreateReport(Report, frozen=True, kw_only=True):
 
 
 class TokenRevokeReport(Report, frozen=True, kw_only=True):
-    """The report of `lumos token revoke`; not `changed` if it was revoked before."""
+    """The report of `lumos token revoke`; `changed` is false if the token was already revoked."""
 
     format_version: str = FORMAT_VERSION
     token: TokenEntry

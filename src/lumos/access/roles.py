@@ -8,5 +8,5 @@ ROLES: Final[tuple[Role, ...]] = ("read", "write", "admin")
 
 
 def includes(role: Role, needed: Role) -> bool:
-    """Whether a role may do what another one may."""
+    """Whether a role has all rights of the role `needed`."""
     return ROLES.index(role) >= ROLES.index(needed)

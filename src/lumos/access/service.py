@@ -20,8 +20,9 @@ _SECRET_BYTES: Final = 32
 _ID_BYTES: Final = 5
 _MAX_NAME: Final = 200
 _MAX_AGE: Final = timedelta(days=3650)
-# A write for every request would serialise all readers of a SQLite store.
-_USE_INTERVAL: Final = timedelta(minutes=5)
+# `last_used_at` is updated at most this often: a write for every request would serialise all
+# readers of a SQLite store.
+_LAST_USED_INTERVAL: Final = timedelta(minutes=5)
 _NEVER: Final = "never"
 
 
@@ -34,13 +35,13 @@ class Tokens:
 
     def __init__(
         self,
-        store: Callable[[], Store],
-        make_store: Callable[[], Store],
+        open_store: Callable[[], Store],
+        create_store: Callable[[], Store],
         *,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self._open = store
-        self._make_store = make_store
+        self._open_store = open_store
+        self._create_store = create_store
         self._clock = clock
 
     def create(self, name: str, *, role: Role = "read", expires: str = "90d") -> TokenCreateReport:
@@ -64,7 +65,7 @@ class Tokens:
             expires_at=_expiry(expires, at),
         )
         entry = TokenEntry.of(token, at=at)
-        with self._make_store().transaction() as transaction:
+        with self._create_store().transaction() as transaction:
             save_token(transaction, token)
             transaction.audit("token create", token.name, at=at, after=entry)
         return TokenCreateReport(token=entry, secret=f"{PREFIX}_{token.id}_{secret}")
@@ -72,41 +73,41 @@ class Tokens:
     def list(self) -> TokenListReport:
         """All tokens with their roles and when they expire, never their secrets."""
         at = self._clock()
-        tokens = self._open().tokens.all()
+        tokens = self._open_store().tokens.all()
         return TokenListReport(tokens=tuple(TokenEntry.of(each, at=at) for each in tokens))
 
     def revoke(self, token: str) -> TokenRevokeReport:
-        """Make a token invalid at once, by its id or its name."""
-        store, at = self._open(), self._clock()
+        """Revoke a token, given its id or its name, with immediate effect."""
+        store, at = self._open_store(), self._clock()
         tokens = store.tokens.all()
-        found = [each for each in tokens if token in (each.id, each.name)]
-        if not found:
+        matching = [each for each in tokens if token in (each.id, each.name)]
+        if not matching:
             raise UnknownName(
                 "token",
                 token,
                 {each.name for each in tokens},
                 next="See all with: lumos token list",
             )
-        if len(found) > 1:
-            ids = ", ".join(each.id for each in found)
+        if len(matching) > 1:
+            ids = ", ".join(each.id for each in matching)
             raise MisuseError(f"Several tokens are called '{token}'. Give the id of one: {ids}")
-        before = TokenEntry.of(found[0], at=at)
-        if found[0].revoked_at is not None:
+        before = TokenEntry.of(matching[0], at=at)
+        if matching[0].revoked_at is not None:
             return TokenRevokeReport(token=before, changed=False)
         with store.transaction() as transaction:
-            revoke_token(transaction, found[0].id, at=at)
-            transaction.audit("token revoke", found[0].name, at=at, before=before)
-        revoked = store.tokens.get(found[0].id)
+            revoke_token(transaction, matching[0].id, at=at)
+            transaction.audit("token revoke", matching[0].name, at=at, before=before)
+        revoked = store.tokens.get(matching[0].id)
         assert revoked is not None, "tokens are never deleted"
         return TokenRevokeReport(token=TokenEntry.of(revoked, at=at), changed=True)
 
     def authenticate(self, secret: str) -> TokenEntry:
-        """The valid token with that secret; raises InvalidToken."""
+        """The token that a client sent as `secret`; raises InvalidToken if it is not valid."""
         prefix, _, rest = secret.partition("_")
         id, _, random = rest.partition("_")
-        store, at = self._open(), self._clock()
+        store, at = self._open_store(), self._clock()
         token = store.tokens.get(id) if prefix == PREFIX and id else None
-        # Compared for unknown ids too, so that response times do not reveal which ids exist.
+        # Unknown ids are compared too, so that response times do not reveal which ids exist.
         digest = "" if token is None else token.digest
         is_same = hmac.compare_digest(digest.encode(), _digest(random).encode())
         if token is None or not is_same:
@@ -117,7 +118,7 @@ class Tokens:
                 f"The token '{token.name}' is {entry.state}. "
                 f"Create another one with: lumos token create NAME"
             )
-        if token.last_used_at is None or at - token.last_used_at >= _USE_INTERVAL:
+        if token.last_used_at is None or at - token.last_used_at >= _LAST_USED_INTERVAL:
             store.tokens.mark_used(token.id, at=at)
         return entry
 

@@ -58,7 +58,7 @@ def attribute(
 
 def refresh_source_annotations(
     annotations: AnnotationsByReporter,
-    found: Schema,
+    scanned_schema: Schema,
     metadata: SourceMetadata | None,
     platform: str,
 ) -> dict[str, AnnotationMap]:
@@ -67,7 +67,7 @@ def refresh_source_annotations(
     Annotations on fields are only stored if other reporters annotate the same field: the schema
     contains the rest.
     """
-    annotations = match_field_case(annotations, found)
+    annotations = match_field_case(annotations, scanned_schema)
     if metadata is None:
         # Files have no metadata about the dataset as a whole, so earlier values stay.
         earlier = annotations.get(DATA_SOURCE, {})
@@ -76,7 +76,7 @@ def refresh_source_annotations(
         reported = source_annotations(metadata, platform)
     claimed = [key for key in claimed_keys(annotations) if key.path]
     if claimed:
-        values = field_annotations(found)
+        values = field_annotations(scanned_schema)
         reported |= {key: Annotation(value=values[key]) for key in claimed if key in values}
     others = {
         reporter: by_key for reporter, by_key in annotations.items() if reporter != DATA_SOURCE
@@ -98,10 +98,12 @@ def drop_uncontested_source_annotations(
     return {reporter: by_key for reporter, by_key in result.items() if by_key}
 
 
-def match_field_case(annotations: AnnotationsByReporter, found: Schema) -> dict[str, AnnotationMap]:
-    """Move annotations to fields whose names differ from the annotated ones only in case."""
+def match_field_case(
+    annotations: AnnotationsByReporter, scanned_schema: Schema
+) -> dict[str, AnnotationMap]:
+    """Move annotations of missing fields to fields whose names differ only in case."""
     annotated = {key.path for by_key in annotations.values() for key in by_key if key.path}
-    present = field_paths(found) if annotated else []
+    present = field_paths(scanned_schema) if annotated else []
     missing = annotated - set(present)
     if not missing:
         return dict(annotations)
@@ -109,26 +111,26 @@ def match_field_case(annotations: AnnotationsByReporter, found: Schema) -> dict[
     for path in present:
         by_folded.setdefault(path.casefold(), []).append(path)
     candidates = {path: by_folded.get(path.casefold(), []) for path in missing}
-    moved = {path: paths[0] for path, paths in candidates.items() if len(paths) == 1}
+    new_paths = {path: paths[0] for path, paths in candidates.items() if len(paths) == 1}
     return {
         reporter: {
             **{
-                key._replace(path=moved.get(key.path, key.path)): each
+                key._replace(path=new_paths.get(key.path, key.path)): each
                 for key, each in by_key.items()
             },
-            **{key: each for key, each in by_key.items() if key.path not in moved},
+            **{key: each for key, each in by_key.items() if key.path not in new_paths},
         }
         for reporter, by_key in annotations.items()
     }
 
 
 def adopt_imported(
-    annotations: AnnotationsByReporter, recorded: Schema, found: Schema
+    annotations: AnnotationsByReporter, imported_schema: Schema, scanned_schema: Schema
 ) -> dict[str, AnnotationMap]:
     """Add the annotations of an imported schema that the scanned schema does not have."""
     claimed = {key for by_key in annotations.values() for key in by_key}
-    imported = field_annotations(recorded)
-    missing = imported.keys() - field_annotations(found).keys() - claimed
+    imported = field_annotations(imported_schema)
+    missing = imported.keys() - field_annotations(scanned_schema).keys() - claimed
     by_key = {
         **annotations.get(IMPORT, {}),
         **{key: Annotation(value=imported[key]) for key in missing},
@@ -177,7 +179,7 @@ def annotations_after_import(
 ) -> dict[str, AnnotationMap]:
     """The annotations of a dataset after an import; `before` is its entry before, or None.
 
-    Values that an import changed count as the newest, since users edited them elsewhere.
+    Values that an import changed are the newest annotations, since users edited them elsewhere.
     """
     after = dict(annotations)
     if before is not None and (

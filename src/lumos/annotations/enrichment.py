@@ -82,7 +82,11 @@ def _unknown_names(store: Store, name: str, fields: Sequence[str]) -> Iterator[t
 
 
 class _FileItems:
-    """The users, groups and terms of one file; the store keeps what the file wrote last."""
+    """The users, groups and terms of one file.
+
+    The store records each item as the file last wrote it, so that later changes by others are
+    detected.
+    """
 
     def __init__(self, writer: AnnotationWriter, file: EnrichmentFile, reporter: str) -> None:
         self._writer = writer
@@ -114,8 +118,10 @@ class _FileItems:
         written = self._items.put(new, action=_ACTION)
         with self._writer.store.transaction() as transaction:
             for item in new:
-                bases = {item.name: to_json(item)}
-                transaction.journal.save_bases(self._reporter, kind_of(item).collection, bases)
+                last_written = {item.name: to_json(item)}
+                transaction.journal.save_bases(
+                    self._reporter, kind_of(item).collection, last_written
+                )
         return written
 
     def erase_removed(self) -> list[str]:
@@ -125,12 +131,14 @@ class _FileItems:
             known: dict[str, RegistryItem] = self._items.all(type)
             with self._writer.store.transaction() as transaction:
                 kind = kind_of(type(name="")).collection
-                bases = transaction.journal.bases(self._reporter, kind, list(known))
-                for name in sorted(bases.keys() - set(entries)):
+                last_written = transaction.journal.bases(self._reporter, kind, list(known))
+                for name in sorted(last_written.keys() - set(entries)):
                     transaction.journal.save_bases(self._reporter, kind, {name: None})
                     item = known[name]
-                    # Someone else has changed the item since, so it is not erased.
-                    if to_json(item) == bases[name] and not _is_used(self._writer.store, item):
+                    # An item that someone else has changed since is not erased.
+                    if to_json(item) == last_written[name] and not _is_used(
+                        self._writer.store, item
+                    ):
                         label = self._items.erase(transaction, item, action=_ACTION)
                         erased.append(f"{label} (removed)")
         if erased:
@@ -138,7 +146,7 @@ class _FileItems:
         return erased
 
     def _check_kinds(self) -> None:
-        """Fail for a name that would be both a user and a group."""
+        """Raise an error for a name that would be both a user and a group."""
         file = self._file.enrichment
         users = {*file.users, *(each for group in file.groups.values() for each in group.members)}
         both = (users & {*self._items.all(Group), *file.groups}) | (
@@ -150,7 +158,7 @@ class _FileItems:
             )
 
     def _check_parents(self) -> None:
-        """Fail for unknown parent or related terms, and for cycles of parents."""
+        """Raise an error for unknown parent or related terms, and for cycles of parents."""
         terms = self._file.enrichment.terms
         known = self._items.all(GlossaryTerm)
         parents = {name: term.parent for name, term in known.items()}
@@ -272,7 +280,7 @@ class _DatasetEntries:
     def _datasets(
         self, number: int, entry: DatasetEntry
     ) -> Iterator[tuple[Dataset, dict[str, list[str]]]]:
-        """The datasets of an entry, each with the paths of the entry's fields that it has."""
+        """Each dataset of an entry with, for each field of the entry, the paths in its schema."""
         missing = dict.fromkeys(entry.fields)
         schemas = []
         urns = self._urns(number, entry)
@@ -280,10 +288,10 @@ class _DatasetEntries:
             paths = {name: find_fields(dataset.schema, [name]) for name in entry.fields}
             if dataset.schema is not None:
                 schemas.append(dataset.schema)
-            for name, found in paths.items():
-                if found or name in annotated_paths:
+            for name, paths_in_schema in paths.items():
+                if paths_in_schema or name in annotated_paths:
                     missing.pop(name, None)
-                if not found and name in annotated_paths:
+                if not paths_in_schema and name in annotated_paths:
                     position = self._file.key(number, "fields", name)
                     self.remarks.append(
                         f"{position}: {dataset.urn} no longer has the field {name}."

@@ -26,7 +26,7 @@ _ACTION: Final = "enrich --infer"
 
 
 def infer(settings: Settings, writer: AnnotationWriter, *, dry_run: bool) -> AnnotationReport:
-    """Fill empty descriptions and terms, and retract values that the rules no longer give."""
+    """Fill empty descriptions and terms, and retract values that the rules no longer infer."""
     if not settings.glossary_mappings and not settings.path_patterns:
         raise MisuseError(
             "There are no rules to infer from. Write some under glossary_mappings or path_patterns "
@@ -83,8 +83,8 @@ class _InferenceRules:
                 yield AnnotationKey("", "description"), text
                 break
         for path, name in _named_fields(dataset):
-            for names, term in self._terms:
-                if names.match(name.casefold()):
+            for name_pattern, term in self._terms:
+                if name_pattern.match(name.casefold()):
                     yield AnnotationKey(path, "description"), term
                     yield AnnotationKey(path, "term", term), ""
                     break

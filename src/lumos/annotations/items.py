@@ -33,7 +33,7 @@ _KINDS: Final[dict[type[Any], ItemKind]] = {
 
 
 class ItemStore:
-    """Reads and writes users, groups and terms; changes are published too."""
+    """Reads and writes users, groups and terms, and publishes the changes."""
 
     def __init__(self, writer: AnnotationWriter) -> None:
         self._writer = writer
@@ -67,7 +67,7 @@ class ItemStore:
         return written
 
     def _erase_namesake(self, transaction: Transaction, item: User | Group, *, action: str) -> None:
-        """Erase a user who is now a group, or the reverse, if only its name is known."""
+        """Erase the user with the name of a new group, or the reverse, if it has only a name."""
         other = Group(name=item.name) if isinstance(item, User) else User(name=item.name)
         if transaction.entries.item(kind_of(other).collection, other.name) == to_json(other):
             self.erase(transaction, other, action=action)
@@ -114,8 +114,8 @@ def replace_given(item: ItemT, **fields: object) -> ItemT:
 class OwnerDirectory:
     """Resolves owner names in files to the users and groups of the store and of the file.
 
-    A name belongs to a user or to a group: `@acme/data` is the group `data`, unless a user has that
-    name. `@data` is the group `data` if it exists, and otherwise a user.
+    A name belongs to either a user or a group: `@acme/data` is the group `data`, unless a user has
+    that name. `@data` is the group `data` if that group exists, and otherwise a user.
     """
 
     def __init__(
@@ -139,9 +139,9 @@ class OwnerDirectory:
     def _confirmed_items(
         self, known: Mapping[str, ItemT], type: type[ItemT], kind: OwnerKind
     ) -> dict[str, ItemT]:
-        """Items with more than a name, and items whose kind does not contradict the configuration.
+        """The items without those that only have a name and contradict the configured kind.
 
-        The others may have been added by a file before the configuration was written.
+        A file may have added such an item before the configuration was written.
         """
         return {
             name: item

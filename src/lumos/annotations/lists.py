@@ -19,7 +19,7 @@ _BATCH_SIZE: Final = 200
 def list_annotations(
     store: Store, dataset: str | None, *, slots: Collection[Slot], fields: Sequence[str] = ()
 ) -> AnnotationListReport:
-    """List the annotations of some slots, optionally only of some datasets or fields."""
+    """List the annotations in `slots`, optionally only of one name or pattern, or of `fields`."""
     listed: list[ListedAnnotation] = []
     count, schemas_lacking_fields = 0, []
     for stored, annotations in annotated_entries(store, dataset):
@@ -42,8 +42,8 @@ def list_annotations(
 def stored_entries(store: Store, dataset: str | None) -> Iterator[StoredEntry]:
     """The live datasets that match a name or a pattern, or all of them."""
     for batch in _batches(store, dataset):
-        found = store.entries.get_many(batch)
-        yield from (found[urn] for urn in batch if urn in found)
+        entries = store.entries.get_many(batch)
+        yield from (entries[urn] for urn in batch if urn in entries)
 
 
 def annotated_entries(
@@ -51,8 +51,8 @@ def annotated_entries(
 ) -> Iterator[tuple[StoredEntry, AnnotationsByReporter]]:
     """The live datasets that match a name or a pattern, or all, with their annotations."""
     for batch in _batches(store, dataset):
-        found, annotations = store.entries.get_many(batch), store.annotations.of(batch)
-        yield from ((found[urn], annotations.get(urn, {})) for urn in batch if urn in found)
+        entries, annotations = store.entries.get_many(batch), store.annotations.of(batch)
+        yield from ((entries[urn], annotations.get(urn, {})) for urn in batch if urn in entries)
 
 
 def _batches(store: Store, dataset: str | None) -> Iterator[list[str]]:
@@ -69,12 +69,16 @@ def _annotations(
     attributed = attribute(annotations_by_reporter, values, values, is_scanned=is_scanned(stored))
     for key, value in values.items():
         if key.slot in slots:
-            yield _to_listed(stored, attributed, key, value, is_gone=False)
+            yield _to_listed(stored, attributed, key, value, is_field_missing=False)
     for key in keys_of_missing_fields(stored.dataset.schema, annotations_by_reporter):
         resolved = resolve(annotations_by_reporter, key)
         if key.slot in slots and resolved is not None and resolved.annotation.value is not None:
             yield _to_listed(
-                stored, annotations_by_reporter, key, resolved.annotation.value, is_gone=True
+                stored,
+                annotations_by_reporter,
+                key,
+                resolved.annotation.value,
+                is_field_missing=True,
             )
 
 
@@ -84,7 +88,7 @@ def _to_listed(
     key: AnnotationKey,
     value: str,
     *,
-    is_gone: bool,
+    is_field_missing: bool,
 ) -> ListedAnnotation:
     resolved = resolve(annotations, key)
     return ListedAnnotation(
@@ -97,7 +101,7 @@ def _to_listed(
         by=None if resolved is None else resolved.reporter,
         author=None if resolved is None else resolved.annotation.author,
         at=None if resolved is None else resolved.annotation.at,
-        state="field gone" if is_gone else "said",
+        state="field gone" if is_field_missing else "said",
     )
 
 

@@ -26,11 +26,11 @@ def stable_file_name(settings: Settings, file: Path) -> str:
 
 def path_in_repository(settings: Settings, name: str, root: Path) -> str | None:
     """The path of a file relative to the root of a repository; None for files elsewhere."""
-    own = stable_file_name(settings, root)
+    root_name = stable_file_name(settings, root)
     if REPOSITORY_SEPARATOR in name:
-        if REPOSITORY_SEPARATOR not in own:
+        if REPOSITORY_SEPARATOR not in root_name:
             return name.partition(REPOSITORY_SEPARATOR)[2]
-        return name.removeprefix(own).lstrip("/") if is_inside(name, own) else None
+        return name.removeprefix(root_name).lstrip("/") if is_inside(name, root_name) else None
     folder = _store_folder(settings)
     if folder is not None and folder.name == _LUMOS_FOLDER:
         folder = folder.parent
@@ -45,7 +45,7 @@ def _store_folder(settings: Settings) -> Path | None:
 
 
 def path_from_root(path: str | Path, root: Path) -> str | None:
-    """A path relative to a folder that contains it, directly or through a link."""
+    """A path relative to a folder that contains it, directly or through a link; else None."""
     for absolute, base in (
         (os.path.abspath(path), os.path.abspath(root)),
         (os.path.realpath(path), os.path.realpath(root)),
@@ -58,7 +58,8 @@ def path_from_root(path: str | Path, root: Path) -> str | None:
 def path_below_source(known: KnownDataset, dataset: Dataset) -> str | None:
     """Return the path of local files, starting with the name of the scanned folder.
 
-    The folders above it differ between machines. None for data in other locations.
+    The path omits the parents of that folder, which differ between machines. None for data in
+    other locations.
     """
     path = local_path(dataset)
     root = known.source.partition(":")[2]
@@ -88,7 +89,7 @@ def remote_path(dataset: Dataset) -> str | None:
 
 
 def possible_paths(path: str, dataset: Dataset) -> Iterator[str]:
-    """The path itself and, if it is a folder of data files, the path of a file in it."""
+    """The path itself and, if it may be a folder of data files, the path of a file in it."""
     yield path
     extension = _DATA_EXTENSIONS.get(dataset.format or "", dataset.format or "")
     if extension in FORMAT_EXTENSIONS and strip_extensions(path) == path:

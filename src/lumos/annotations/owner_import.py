@@ -121,8 +121,8 @@ def _regular_expression(pattern: str) -> str:
     is_flat = is_anchored and last == "*" and not is_folder
     start = "".join("(?:.*/)?" if each == "**" else f"{_glob(each)}/" for each in folders)
     end = ".*" if last == "**" else _glob(last)
-    below = "" if is_flat else "(?:/.*)?"
-    return f"{'' if is_anchored else '(?:.*/)?'}{start}{end}{below}\\Z"
+    anything_below = "" if is_flat else "(?:/.*)?"
+    return f"{'' if is_anchored else '(?:.*/)?'}{start}{end}{anything_below}\\Z"
 
 
 def _glob(name: str) -> str:
@@ -164,15 +164,15 @@ def import_owners(
     )
     base = root or _repository_of(file)
     sql_files = _sql_files_of_datasets(settings, writer.store, base)
-    owned: dict[str, dict[AnnotationKey, str]] = {}
+    annotations: dict[str, dict[AnnotationKey, str]] = {}
     unused = {rule.line: rule.pattern for rule in rules.rules}
     for stored in stored_entries(writer.store, None):
         paths = _paths_in_repository(stored, sql_files.get(stored.known.urn, ()), base)
         if (rule := rules.rule_for(paths)) is not None:
             unused.pop(rule.line, None)
             owners = (resolved[parse_owner(each, type=type)] for each in rule.owners)
-            owned[stored.known.urn] = _owner_annotations(owners)
-    written = apply_report(writer, reporter, owned, dry_run=dry_run, action="owner import")
+            annotations[stored.known.urn] = _owner_annotations(owners)
+    written = apply_report(writer, reporter, annotations, dry_run=dry_run, action="owner import")
     remarks = [f"{file}:{each.line}: {each.reason}" for each in rules.problems]
     remarks += [
         f"{file}:{line}: {pattern} applies to no dataset"
@@ -205,9 +205,9 @@ def _data_paths(stored: StoredEntry, root: Path) -> Iterator[str]:
     local = local_path(dataset)
     if local is not None and (relative := path_from_root(local, root)) is not None:
         yield relative
-    elif (below := path_below_source(stored.known, dataset)) is not None:
-        yield below
-        yield below.partition("/")[2]
+    elif (path := path_below_source(stored.known, dataset)) is not None:
+        yield path
+        yield path.partition("/")[2]
     else:
         yield "/".join(Urn.parse(dataset.urn).path)
         if (path := remote_path(dataset)) is not None:
@@ -250,16 +250,16 @@ def _import_from_dbt(
     ]
     urns = _DatasetsByTableName(writer.store)
     resolved = OwnerDirectory(writer).resolve(owner for _, owners in nodes for owner in owners)
-    owned: dict[str, dict[AnnotationKey, str]] = {}
+    annotations: dict[str, dict[AnnotationKey, str]] = {}
     unmatched: list[str] = []
     for node, owners in nodes:
         urn = urns.urn_of(node)
         if urn is None:
             unmatched.append(str(node.get("unique_id", node.get("name"))))
         else:
-            own = _owner_annotations(resolved[owner] for owner in owners)
-            owned.setdefault(urn, {}).update(own)
-    written = apply_report(writer, reporter, owned, dry_run=dry_run, action="owner import")
+            owner_annotations = _owner_annotations(resolved[owner] for owner in owners)
+            annotations.setdefault(urn, {}).update(owner_annotations)
+    written = apply_report(writer, reporter, annotations, dry_run=dry_run, action="owner import")
     return _report(written, "dbt", rules=len(nodes), unmatched=unmatched)
 
 
@@ -301,7 +301,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 class _DatasetsByTableName:
-    """Finds datasets by database, schema and table name, in any case."""
+    """Finds datasets by database, schema and table name, ignoring case."""
 
     def __init__(self, store: Store) -> None:
         self._urns: dict[tuple[str, ...], list[str]] = {}
@@ -312,11 +312,11 @@ class _DatasetsByTableName:
                     self._urns.setdefault(tuple(path[-length:]), []).append(known.urn)
 
     def urn_of(self, node: Mapping[str, Any]) -> str | None:
-        """The dataset with the longest matching name of a dbt node, if there is only one."""
+        """The only dataset that matches the longest possible name of a dbt node, or None."""
         name = node.get("alias") or node.get("identifier") or node.get("name")
         parts = [str(part).casefold() for part in (node.get("database"), node.get("schema"), name)]
         for start in range(3):
-            found = self._urns.get(tuple(parts[start:]), [])
-            if len(found) == 1:
-                return found[0]
+            matching = self._urns.get(tuple(parts[start:]), [])
+            if len(matching) == 1:
+                return matching[0]
         return None

@@ -9,8 +9,8 @@ from lumos.model.dataset import Owner
 _GROUP_PREFIXES: Final = ("team", "group")
 _USER_PREFIXES: Final = ("user", "person")
 _SEPARATOR: Final = re.compile(r"\s*[,;]\s*")
-_SURROUNDING: Final = " \t[]\"'"
-# Placeholders instead of an owner.
+_SURROUNDING_CHARACTERS: Final = " \t[]\"'"
+# Texts that people enter if there is no owner.
 _PLACEHOLDERS: Final = frozenset(
     (
         "",
@@ -34,7 +34,7 @@ _PLACEHOLDERS: Final = frozenset(
 class OwnerOfUnknownKind(Owner, frozen=True, kw_only=True):
     """An owner whose text does not show whether it is a user or a group.
 
-    It is looked up among registered users and groups, then in the section `owners` of the
+    The name is looked up among registered users and groups, then in the section `owners` of the
     configuration.
     """
 
@@ -78,11 +78,11 @@ def owner_texts(value: Any) -> Iterator[str]:
 
 def is_filled_in(text: str) -> bool:
     """Whether a text is neither empty nor a placeholder such as `tbd`."""
-    return text.strip(_SURROUNDING).rstrip(".!").lower() not in _PLACEHOLDERS
+    return text.strip(_SURROUNDING_CHARACTERS).rstrip(".!").lower() not in _PLACEHOLDERS
 
 
 def _names(texts: Iterable[str]) -> Iterator[str]:
     for text in texts:
-        for name in _SEPARATOR.split(text.strip(_SURROUNDING)):
+        for name in _SEPARATOR.split(text.strip(_SURROUNDING_CHARACTERS)):
             if is_filled_in(name):
-                yield name.strip(_SURROUNDING)
+                yield name.strip(_SURROUNDING_CHARACTERS)

@@ -72,8 +72,8 @@ class Owners:
     ) -> OwnerAddReport:
         """Add or update a user or a group; `members` are added to the existing ones.
 
-        Without `group`, an existing owner keeps its kind; the configuration decides the kind of a
-        new one.
+        Without `group`, the kind of an existing owner does not change, and the configuration
+        decides the kind of a new owner.
         """
         name = name.strip()
         if not name:
@@ -91,28 +91,28 @@ class Owners:
             raise MisuseError(f"'{name}' is already a {other}. Choose another name.")
         before: User | Group | None
         after: User | Group
-        new: list[User | Group] = []
+        new_users: list[User | Group] = []
         if group:
             before = groups.get(name)
             known = before or Group(name=name)
-            joined = tuple(dict.fromkeys((*known.members, *members)))
+            all_members = tuple(dict.fromkeys((*known.members, *members)))
             after = replace_given(
                 known,
                 email=email,
                 display_name=display_name,
                 description=description,
-                members=joined,
+                members=all_members,
             )
-            for each in joined:
+            for each in all_members:
                 if each == name or each in groups:
                     raise MisuseError(f"'{each}' is a group; only users can be members of a group.")
-            new = [User(name=each) for each in joined if each not in users]
+            new_users = [User(name=each) for each in all_members if each not in users]
         else:
             before = users.get(name)
             after = replace_given(
                 before or User(name=name), email=email, display_name=display_name, title=title
             )
-        self._items.put([*new, after], action="owner add")
+        self._items.put([*new_users, after], action="owner add")
         return OwnerAddReport(name=name, kind=kind, created=before is None, changed=before != after)
 
     def assign(
@@ -124,7 +124,7 @@ class Owners:
         remove: bool = False,
         dry_run: bool = False,
     ) -> AnnotationReport:
-        """Add an owner to datasets, or remove one with `remove`."""
+        """Add an owner to datasets or, with `remove`, remove the owner."""
         urns = [each.urn for each in find_datasets(self._writer.store, dataset)]
         type = owner_type(type)
         kind = self._kind_of_assigned(owner, dataset) if remove else self._kind(owner)
@@ -149,7 +149,10 @@ class Owners:
         )
 
     def list(self, dataset: str | None = None, *, unowned: bool = False) -> OwnerListReport:
-        """Count datasets by owner, and those without one; with `dataset`, list them as well."""
+        """Count datasets by owner, and those without an owner.
+
+        With `dataset`, these datasets are also listed; with `unowned`, those without an owner.
+        """
         store = self._writer.store
         known = (
             list(store.list(DatasetFilter())) if dataset is None else find_datasets(store, dataset)
@@ -246,7 +249,7 @@ class Owners:
         return kind
 
     def _kind_of_assigned(self, name: str, dataset: str) -> Literal["user", "group"]:
-        """Whether an owner to remove is a user or a group; fails if no dataset has this owner."""
+        """Whether an owner to remove is a user or a group; fails for unknown owners."""
         if name in self._items.all(Group):
             return "group"
         ownership = self._writer.store.aspects("ownership").values()

@@ -44,9 +44,9 @@ def apply_descriptions(
 ) -> AnnotationReport:
     """Replace all annotations of a reporter by its descriptions of datasets, by URN.
 
-    Annotations of users take precedence. Annotations that the reporter does not repeat are
-    retracted. Datasets that the store does not have are skipped. Several descriptions of a dataset
-    are combined. With `only`, annotations of other datasets stay.
+    Annotations of users take precedence. Earlier annotations of the reporter that are not in
+    `descriptions` are retracted. Datasets that the store does not have are skipped. Several
+    descriptions of a dataset are combined. With `only`, annotations of other datasets stay.
     """
     report: dict[str, dict[AnnotationKey, str]] = {}
     described = list(descriptions)
@@ -98,13 +98,13 @@ def _with_field_paths(
     dataset: Dataset, values: Mapping[AnnotationKey, str]
 ) -> dict[AnnotationKey, str]:
     """Convert field paths to those of the dataset; paths of unknown fields do not change."""
-    found: dict[AnnotationKey, str] = {}
+    values_by_path: dict[AnnotationKey, str] = {}
     paths: dict[str, str] = {"": ""}
     for key, value in values.items():
         if key.path not in paths:
             paths[key.path] = next(iter(find_fields(dataset.schema, [key.path])), key.path)
-        found[key._replace(path=paths[key.path])] = value
-    return found
+        values_by_path[key._replace(path=paths[key.path])] = value
+    return values_by_path
 
 
 def _values(each: DatasetDescription, owners: Mapping[Owner, Owner]) -> dict[AnnotationKey, str]:

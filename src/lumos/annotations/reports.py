@@ -22,7 +22,7 @@ class AnnotatedDataset(Report, frozen=True, kw_only=True):
 
 
 class OverruledAnnotation(Report, frozen=True, kw_only=True):
-    """An annotation without effect: the author or reporter `by` has one of higher rank."""
+    """An annotation without effect: one of higher rank, by the author or reporter `by`, applies."""
 
     urn: str
     field: str
@@ -33,8 +33,8 @@ class OverruledAnnotation(Report, frozen=True, kw_only=True):
 class AnnotationReport(Report, frozen=True, kw_only=True):
     """The report of every command that changes annotations.
 
-    `matched` datasets were selected; `changed` datasets differ now, or would after a real run.
-    `overruled` are new annotations that are hidden by others.
+    `matched` is the number of selected datasets, `changed` the number of changed ones (in a dry
+    run, of those that would change). `overruled` are new annotations without effect.
     """
 
     format_version: str = FORMAT_VERSION
@@ -52,8 +52,8 @@ class AnnotationReport(Report, frozen=True, kw_only=True):
 class ListedAnnotation(Report, frozen=True, kw_only=True):
     """An annotation of a dataset or a field, with its reporter, author and time if known.
 
-    Annotations of a deleted field are kept in case the field returns. `state` is `said`, or
-    `field gone` if the field does not exist.
+    Annotations of a deleted field stay stored in case the field returns. `state` is `said` if the
+    dataset has the annotation, and `field gone` if its field does not exist.
     """
 
     urn: str
@@ -77,7 +77,7 @@ class LabelCount(Report, frozen=True, kw_only=True):
 
 
 class AnnotationListReport(Report, frozen=True, kw_only=True):
-    """The result of `list`: annotations of datasets, and how often each label is used."""
+    """The result of a `list` command: annotations, and the number of uses of each label."""
 
     format_version: str = FORMAT_VERSION
     datasets: int
@@ -122,7 +122,7 @@ class MissingDocsReport(Report, frozen=True, kw_only=True):
 
 
 class OwnerReport(Report, frozen=True, kw_only=True):
-    """A user or a group, and how many datasets they own by ownership type."""
+    """A user or a group, and the number of datasets that they own, by ownership type."""
 
     name: str
     kind: Literal["user", "group"]

@@ -15,7 +15,7 @@ from lumos.store import Store
 _NO_DOCS: Final = Documentation()
 _NO_LABELS: Final = Governance()
 BLOCKING: Final = "block_on_missing"
-# The required fields that stand for the descriptions of all columns.
+# The names of the required field that means: every column has a description.
 FIELD_DESCRIPTIONS: Final = ("fields", "columns", "field_descriptions")
 
 
@@ -66,14 +66,14 @@ def missing_fields(dataset: Dataset, rules: DocumentationRules) -> tuple[str, ..
 
 
 def has_documentation(dataset: Dataset, name: str) -> bool:
-    """Whether a dataset has a field of documentation; False for other names."""
-    return name.casefold() in _REQUIRED and _has_field(dataset, name)
+    """Whether a dataset has a value for a field of documentation; False for other names."""
+    return name.casefold() in _FIELD_READERS and _has_field(dataset, name)
 
 
 def _has_field(dataset: Dataset, name: str) -> bool:
     """Whether a dataset has a required field; any other name is looked up in its properties."""
-    if (value := _REQUIRED.get(name.casefold())) is not None:
-        return bool(value(dataset))
+    if (read_field := _FIELD_READERS.get(name.casefold())) is not None:
+        return bool(read_field(dataset))
     folded = {key.casefold(): text for key, text in (dataset.properties or {}).items()}
     return bool(folded.get(name.casefold()))
 
@@ -83,7 +83,7 @@ def _are_fields_described(dataset: Dataset) -> bool:
     return bool(fields) and all(field.description for field in fields)
 
 
-_REQUIRED: Final[Mapping[str, Callable[[Dataset], object]]] = {
+_FIELD_READERS: Final[Mapping[str, Callable[[Dataset], object]]] = {
     "description": lambda each: (each.documentation or _NO_DOCS).description,
     **dict.fromkeys(
         ("business_context", "context"),

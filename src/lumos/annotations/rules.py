@@ -1,7 +1,7 @@
 """Decides which annotation applies if reporters disagree, and applies annotations to datasets.
 
-People rank before tools, tools before the data source, and inferred annotations come last. Within
-a rank the newest applies. An annotation without a value suppresses those of lower rank.
+People rank before tools, tools before the data source, and inferred annotations come last. Within a
+rank, the newest annotation applies. An annotation without a value suppresses those of lower rank.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -42,7 +42,7 @@ _RANKS: Final = {USER: 0, IMPORT: 0, DATA_SOURCE: 2, INFERRED: 3}
 DOC_SLOTS: Final[tuple[Slot, ...]] = ("description", "business_context", "domain")
 # The slots of labels, and the attributes of datasets and fields that contain them.
 LABELS: Final[Mapping[Slot, str]] = {"tag": "tags", "term": "terms", "compliance": "compliance"}
-# Properties `<platform>.comment` and `<platform>.owner` contain the last report of the source.
+# The properties `<platform>.comment` and `<platform>.owner` contain what the source reported last.
 COMMENT_PROPERTY: Final = "comment"
 OWNER_PROPERTY: Final = "owner"
 
@@ -102,8 +102,8 @@ def annotations_of(dataset: Dataset) -> dict[AnnotationKey, str]:
             values[AnnotationKey("", slot)] = text
     for owner in dataset.ownership.owners if dataset.ownership else ():
         values[AnnotationKey("", "owner", owner_key(owner))] = ""
-    for slot, labels in LABELS.items():
-        values |= {AnnotationKey("", slot, name): "" for name in getattr(governance, labels, ())}
+    for slot, attribute in LABELS.items():
+        values |= {AnnotationKey("", slot, name): "" for name in getattr(governance, attribute, ())}
     for name, text in (dataset.properties or {}).items():
         values[AnnotationKey("", "property", name)] = text
     if dataset.schedule is not None:
@@ -115,7 +115,7 @@ def field_annotations(schema: Schema) -> dict[AnnotationKey, str]:
     """The current values of the fields of a schema, by key."""
     values: dict[AnnotationKey, str] = {}
     for field in schema.fields:
-        # Most fields have none, and a store has millions of fields.
+        # Checked first for speed: most of the millions of fields have no annotations.
         if _is_annotated(field):
             _add_field(values, field, quoted_name(field.name))
         for nested in field.nested:
@@ -133,8 +133,8 @@ def _is_annotated(field: Field | NestedField) -> bool:
 def _add_field(values: dict[AnnotationKey, str], field: Field | NestedField, path: str) -> None:
     if field.description:
         values[AnnotationKey(path, "description")] = field.description
-    for slot, labels in LABELS.items():
-        values |= {AnnotationKey(path, slot, name): "" for name in getattr(field, labels)}
+    for slot, attribute in LABELS.items():
+        values |= {AnnotationKey(path, slot, name): "" for name in getattr(field, attribute)}
     for name, text in field.properties.items():
         values[AnnotationKey(path, "property", name)] = text
 
@@ -203,12 +203,12 @@ def source_annotations_in(
     annotated in this store keeps the value that the source reported last.
     """
     platform, claimed = dataset.platform, claimed_keys(annotations)
-    earlier = annotations.get(DATA_SOURCE, {})
+    earlier_reports = annotations.get(DATA_SOURCE, {})
     properties = {
-        name.removeprefix(f"{platform}."): earlier[key].value if key in claimed else text
+        name.removeprefix(f"{platform}."): earlier_reports[key].value if key in claimed else text
         for name, text in (dataset.properties or {}).items()
         if name.startswith(f"{platform}.")
-        and ((key := AnnotationKey("", "property", name)) not in claimed or key in earlier)
+        and ((key := AnnotationKey("", "property", name)) not in claimed or key in earlier_reports)
     }
     if not properties:
         return {}
@@ -222,7 +222,7 @@ def source_annotations_in(
 
 
 def _named_owner(name: str, dataset: Dataset, annotations: AnnotationsByReporter) -> Owner:
-    """The owner with a name; the property does not say whether it is a user or a group."""
+    """The owner with a name; the property does not say whether the owner is a user or a group."""
     user, group = Owner(name=name), Owner(name=name, kind="group")
     known = {*(dataset.ownership.owners if dataset.ownership else ())}
     for reported in annotations.values():
@@ -362,13 +362,15 @@ def _annotate_field(
     column = quoted_name(field.name)
     values = _changed_values(field, changes.get(column, {}))
     if changes.keys() - {column}:
-        notes = {note.path: note for note in field.nested}
+        nested_fields = {nested.path: nested for nested in field.nested}
         for part in nested_parts(field):
             if (own := changes.get(part.path)) is not None:
-                note = notes.get(part.path) or NestedField(path=part.path)
-                notes[part.path] = msgspec.structs.replace(note, **_changed_values(note, own))
+                nested = nested_fields.get(part.path) or NestedField(path=part.path)
+                nested_fields[part.path] = msgspec.structs.replace(
+                    nested, **_changed_values(nested, own)
+                )
         values["nested"] = tuple(
-            note for note in notes.values() if note != NestedField(path=note.path)
+            nested for nested in nested_fields.values() if nested != NestedField(path=nested.path)
         )
     return msgspec.structs.replace(field, **values)
 

@@ -40,7 +40,7 @@ from lumos.names import (
 )
 from lumos.store import Store
 
-# New values by slot and name, for a dataset or for each of some fields.
+# New values by slot and name, for a dataset or for each of several fields.
 AnnotationValues: TypeAlias = Mapping[tuple[Slot, str], str | Retraction | None]
 _MAX_TEXT_LENGTH: Final = 100_000
 
@@ -56,7 +56,7 @@ class AnnotationEditor:
     def list(
         self, dataset: str | None = None, *, fields: Sequence[str] = ()
     ) -> AnnotationListReport:
-        """List the annotations of datasets, or of some of their fields."""
+        """List the annotations of datasets, or only those of `fields`."""
         return list_annotations(self._writer.store, dataset, slots=self.slots, fields=fields)
 
     def _edit(
@@ -69,9 +69,9 @@ class AnnotationEditor:
         dry_run: bool,
         check: Callable[[Dataset], None] = lambda _dataset: None,
     ) -> AnnotationReport:
-        """Write values for datasets, or for some of their fields.
+        """Write values for datasets, or for `fields` of them.
 
-        `orders.amount` names the field `amount` of `orders`.
+        Without `fields`, `dataset` may name a field: `orders.amount` is `amount` of `orders`.
         """
         if not fields:
             dataset, fields = split_field(self._writer.store, dataset)
@@ -120,12 +120,12 @@ def _annotated_missing_fields(
     store: Store, dataset: str, fields: Sequence[str]
 ) -> dict[str, list[str]]:
     """Return the named fields that no longer exist but still have annotations, by URN."""
-    found = {}
+    annotated = {}
     for stored, annotations in annotated_entries(store, dataset):
         paths = [key.path for key in keys_of_missing_fields(stored.dataset.schema, annotations)]
         if paths:
-            found[stored.known.urn] = match_paths(fields, list(dict.fromkeys(paths)))
-    return found
+            annotated[stored.known.urn] = match_paths(fields, list(dict.fromkeys(paths)))
+    return annotated
 
 
 class LabelEditor(AnnotationEditor):
@@ -142,7 +142,7 @@ class LabelEditor(AnnotationEditor):
         fields: Sequence[str] = (),
         dry_run: bool = False,
     ) -> AnnotationReport:
-        """Add labels to datasets, or to some of their fields."""
+        """Add labels to datasets, or to `fields` of them."""
         values: AnnotationValues = {
             (self._slot, name): "" for name in _distinct_names(names, self._noun)
         }
@@ -214,7 +214,7 @@ class DocEditor(AnnotationEditor):
         mine: bool = False,
         dry_run: bool = False,
     ) -> AnnotationReport:
-        """Remove the given documentation, or all of it if none is given."""
+        """Remove the selected kinds of documentation, or all of them if none is selected."""
         named = {"description": description, "business_context": context, "domain": domain}
         if fields:
             named = {"description": True}
@@ -237,7 +237,7 @@ class PropertyEditor(AnnotationEditor):
         fields: Sequence[str] = (),
         dry_run: bool = False,
     ) -> AnnotationReport:
-        """Set properties of datasets, or of some of their fields."""
+        """Set properties of datasets, or of `fields` of them."""
         names = _distinct_names(tuple(properties), self._noun)
         return self._write(
             "set", dataset, {name: properties[name] for name in names}, fields, dry_run
@@ -364,10 +364,11 @@ class TermEditor(LabelEditor):
         known = self._items.all(GlossaryTerm)
         if name not in known:
             raise unknown_term_error(name, known)
-        if below := [each.name for each in known.values() if each.parent == name]:
+        if children := [each.name for each in known.values() if each.parent == name]:
+            child = children[0]
             raise MisuseError(
-                f"The term '{name}' is still the parent of {below[0]}. Choose another parent with: "
-                f"lumos term set {quote(below[0])} --parent TERM"
+                f"The term '{name}' is still the parent of {child}. Choose another parent with: "
+                f"lumos term set {quote(child)} --parent TERM"
             )
         if used := [each.dataset for each in self.list().annotations if each.name == name]:
             raise MisuseError(
@@ -494,7 +495,7 @@ class Annotations:
             for kind in ("docs", "tags", "terms", "compliance", "properties")
             for slot in getattr(self, kind).slots
         }
-        found: dict[str, list[ListedAnnotation]] = {kind: [] for kind in kinds.values()}
+        by_kind: dict[str, list[ListedAnnotation]] = {kind: [] for kind in kinds.values()}
         for each in list_annotations(self._writer.store, None, slots=kinds).annotations:
-            found[kinds[each.slot]].append(each)
-        return {kind: tuple(listed) for kind, listed in found.items()}
+            by_kind[kinds[each.slot]].append(each)
+        return {kind: tuple(listed) for kind, listed in by_kind.items()}

@@ -67,13 +67,13 @@ class Retraction(enum.Enum):
 
 RETRACT: Final = Retraction.RETRACT
 AnnotationChanges: TypeAlias = Mapping[AnnotationKey, str | Retraction | None]
-# Returns the changes that a reporter makes to a dataset, given its annotations so far. None removes
-# a value, even if other reporters have set it.
+# Returns the changes that a reporter makes to a dataset, given the dataset and the reporter's own
+# annotations so far. None removes a value, even if other reporters have set it.
 AnnotationEdit: TypeAlias = Callable[[Dataset, AnnotationMap], AnnotationChanges]
 
 
 class AnnotationRevision(NamedTuple):
-    """A dataset after an edit, all its annotations, and how they differ from before."""
+    """A dataset after an edit, all of its annotations, and the changed values by key."""
 
     dataset: Dataset
     annotations: AnnotationsByReporter
@@ -132,7 +132,7 @@ class AnnotationWriter:
         reporter: str = USER,
         dry_run: bool = False,
     ) -> AnnotationReport:
-        """Apply a reporter's edit to some datasets; datasets that are not live are skipped.
+        """Apply a reporter's edit to datasets; those that are not live are skipped.
 
         Datasets are written in batches. A dataset that the edit does not change is not written.
         """
@@ -328,12 +328,14 @@ def revise(
     all_annotations = {**others, reporter: own}
     after = drop_uncontested_source_annotations(all_annotations, fields_only=True)
     has_field_keys = any(key.path for key in wanted)
-    present = set(field_paths(dataset.schema)) if has_field_keys and dataset.schema else set()
+    existing_paths = (
+        set(field_paths(dataset.schema)) if has_field_keys and dataset.schema else set()
+    )
     changes: dict[AnnotationKey, str | None] = {}
     removed_from_missing_fields: dict[AnnotationKey, None] = {}
     overruled = []
     for key in wanted:
-        if key.path and key.path not in present:
+        if key.path and key.path not in existing_paths:
             had_value = resolve_value(annotations, key) is not None
             if had_value and resolve_value(after, key) is None:
                 removed_from_missing_fields[key] = None

@@ -15,7 +15,7 @@ AuditFault = Literal["changed", "removed", "inserted"]
 class AuditEntry(Report, frozen=True, kw_only=True):
     """An action: who (`kind`, `actor`) did what (`action`, `target`), when and from where.
 
-    `before` and `after` are the values that it changed, if they are recorded.
+    `before` and `after` are the values that the action changed, if they were recorded.
     """
 
     sequence: int

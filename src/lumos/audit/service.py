@@ -37,7 +37,7 @@ class Audit:
     ) -> AuditListReport:
         """The newest actions; `target` is a part of a dataset's URN or of another target.
 
-        `before` is a sequence number: only older actions.
+        `before` is a sequence number: only actions with a lower one are listed.
         """
         start = None if since is None else parse_time(since, now=datetime.now(UTC))
         filter = AuditFilter(
@@ -52,11 +52,12 @@ class Audit:
     def verify(self, *, head: str | None = None) -> AuditVerifyReport:
         """Check that no row was changed, removed or inserted.
 
-        `head` is the hash of an earlier verification or export; the log must still contain it.
-        Only such a hash, kept elsewhere, proves that the entire log was not rewritten.
+        `head` is the hash that an earlier verification or export returned; the log must still
+        contain it. Without a hash that is stored elsewhere, a rewrite of the entire log cannot be
+        detected.
         """
         audit = self._open().audit
-        return verify_chain(audit.oldest(), audit.head(), known=head)
+        return verify_chain(audit.oldest(), audit.head(), expected_hash=head)
 
     def export(self, file: str | Path) -> AuditExportReport:
         """Write all actions to a file, oldest first, one JSON object per line."""
@@ -76,25 +77,25 @@ class Audit:
 
 
 def verify_chain(
-    rows: Iterable[AuditRow], head: AuditHead | None, *, known: str | None = None
+    rows: Iterable[AuditRow], head: AuditHead | None, *, expected_hash: str | None = None
 ) -> AuditVerifyReport:
     """Compare each row with its hash, and the last one with the recorded end of the log.
 
-    Only the first fault is reported: a hash covers all rows before it.
+    Only the first fault is reported, since it invalidates the hashes of all later rows.
     """
     previous, count = GENESIS, 0
-    is_known = known is None or known == GENESIS
+    contains_expected_hash = expected_hash is None or expected_hash == GENESIS
     problem: AuditProblem | None = None
     for row in rows:
         count += 1
         if problem is None:
             problem = _fault(row, previous, expected=count)
-        is_known = is_known or row.hash == known
+        contains_expected_hash = contains_expected_hash or row.hash == expected_hash
         previous = row.hash
     if problem is None:
         problem = _end_fault(count, previous, head)
-    if problem is None and not is_known:
-        text = f"The log no longer contains the hash {known}: it was rewritten."
+    if problem is None and not contains_expected_hash:
+        text = f"The log no longer contains the hash {expected_hash}: it was rewritten."
         problem = AuditProblem(sequence=count, fault="changed", sentence=text)
     problems = () if problem is None else (problem,)
     return AuditVerifyReport(rows=count, head=previous, problems=problems)

@@ -19,7 +19,7 @@ class CompleteCatalog(
     interface.Platform, interface.HasAddress, interface.MergesWrites, interface.Searches,
     interface.StoresItems,
 ):  # fmt: skip
-    """A catalog that stores everything."""
+    """A catalog that stores every field of entries and items."""
 
     def emit(self, dataset: Dataset) -> None:
         self.write(CatalogEntry.of(dataset))
@@ -36,7 +36,8 @@ class CompleteCatalog(
     def search(
         self, text: str, filters: Filters = NO_FILTERS, *, limit: int | None = None
     ) -> Iterator[Dataset]:
-        # Searches of servers lag behind, are limited and do not find packed fields.
+        # Search indexes of servers lag behind, limit their results, and do not find fields that
+        # Lumos stores in properties.
         return search_entries(self.export(), text, filters, limit=limit)
 
 
@@ -86,7 +87,7 @@ class ServerCatalog(WritesInGroups, interface.Connects):
                 f"{self.kind}:https://catalog.example.com."
             )
         self._settings = settings
-        # What was read last by URN, or None if it does not exist: usually it is written next.
+        # Cache of the last read, which is usually written next: by URN, None if it does not exist.
         self._read: dict[str, Any] = {}
 
     @classmethod

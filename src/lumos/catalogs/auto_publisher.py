@@ -53,7 +53,7 @@ class AutoPublisher:
         self._open_platform()
 
     def publish(self, progress: "Progress | None" = None) -> "PublishReport | None":
-        """Publish pending changes; inside `batch`, at its end."""
+        """Publish pending changes; inside a `batch` block, this is postponed to its end."""
         if self._depth:
             self._is_due = True
             return None

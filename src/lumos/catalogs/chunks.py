@@ -13,8 +13,8 @@ _SERVER_FAULT: Final = 500
 _MAX_SERVER_ERRORS: Final = 5
 
 
-def one(_: object) -> int:
-    """The default weight of an item."""
+def weight_one(_: object) -> int:
+    """The default of `count`: every item has one part."""
     return 1
 
 
@@ -31,12 +31,12 @@ def chunked(
     max_parts: int,
     max_bytes: int,
     size: Callable[[T], int],
-    count: Callable[[T], int] = one,
+    count: Callable[[T], int] = weight_one,
 ) -> Iterator[list[T]]:
     """Group items, in order, into chunks of at most `max_parts` parts and `max_bytes` bytes.
 
-    `count` and `size` give the parts and bytes of an item. An item that is too large is a chunk of
-    its own.
+    `count` and `size` return the number of parts and bytes of an item. An item that is too large
+    becomes a chunk of its own.
     """
     chunk: list[T] = []
     parts = volume = 0

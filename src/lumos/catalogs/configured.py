@@ -1,4 +1,4 @@
-"""Opens the configured catalog."""
+"""Finds the class of a platform, and opens the configured catalog."""
 
 import logging
 from pathlib import Path

@@ -1,7 +1,7 @@
 """Reversible percent-encoding of names: every text has one encoding, and every encoding one text.
 
-Only some characters are encoded. Text that merely looks encoded gets another `25`: `%2C` becomes
-`%252C`.
+Only the given characters are encoded. Text that merely looks encoded is encoded once more, so that
+decoding restores it: `%2C` becomes `%252C`.
 """
 
 import re
@@ -15,8 +15,8 @@ _SURROGATE: Final = "ED%[AB][0-9A-F]%[89AB][0-9A-F]"
 class PercentEscaping:
     """Encodes characters, sequences that match a pattern, and lone surrogates.
 
-    `reserved` are further encoded sequences that must not occur in encoded text by chance. `empty`
-    stands for the empty text.
+    `reserved` are sequences with a special meaning to the caller, such as a separator: text that
+    contains one is encoded, so that it cannot be mistaken for it. `empty` encodes the empty text.
     """
 
     def __init__(
@@ -31,8 +31,10 @@ class PercentEscaping:
         endings = "|".join([*(re.escape(each[1:]) for each in encoded), _SURROGATE])
         self._empty = empty
         self._escapes = re.compile(f"%((?:25)*)(?:{endings})")
-        more = "" if pattern is None else f"|{pattern}"
-        self._characters = re.compile(f"[{re.escape(characters)}\ud800-\udfff]{more}")
+        pattern_alternative = "" if pattern is None else f"|{pattern}"
+        self._characters = re.compile(
+            f"[{re.escape(characters)}\ud800-\udfff]{pattern_alternative}"
+        )
 
     def encode(self, text: str) -> str:
         if not text and self._empty is not None:

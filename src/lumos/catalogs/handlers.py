@@ -1,8 +1,8 @@
 """Handlers: a simpler way to connect a catalog than an adapter.
 
-A handler is a class with six methods. Lumos publishes through it and reads, exports and searches
-the catalog. Merging with edits of users, imports and migrations into the catalog need an adapter,
-which guarantees that reads return exactly what was written.
+A handler is a class with six methods, with which Lumos publishes to, reads, exports and searches
+the catalog. Three features need an adapter, which guarantees that reads return exactly what was
+written: imports, migrations into the catalog, and merging with the edits of users.
 """
 
 from abc import ABC, abstractmethod
@@ -108,8 +108,8 @@ class HandlerPlatform(Platform, ReadsEntries, Searches):
         self._require(accepted, f"the owner {owner.name} of {urn}")
 
     def get(self, urn: str) -> CatalogEntry | None:
-        found = self._handler.get_dataset(urn)
-        return None if found is None else self._entry(found)
+        dataset = self._handler.get_dataset(urn)
+        return None if dataset is None else self._entry(dataset)
 
     def export(self, *, after: str | None = None) -> Iterator[CatalogEntry]:
         entries = map(self._entry, self._handler.export_all().get("datasets", ()))
@@ -126,13 +126,13 @@ class HandlerPlatform(Platform, ReadsEntries, Searches):
                 return
             yield self._entry(found).dataset
 
-    def _entry(self, found: HandlerDataset) -> CatalogEntry:
-        if isinstance(found, CatalogEntry):
-            return found
-        if isinstance(found, Dataset):
-            return CatalogEntry.of(found)
+    def _entry(self, dataset: HandlerDataset) -> CatalogEntry:
+        if isinstance(dataset, CatalogEntry):
+            return dataset
+        if isinstance(dataset, Dataset):
+            return CatalogEntry.of(dataset)
         try:
-            return from_plain(found, CatalogEntry)
+            return from_plain(dataset, CatalogEntry)
         except msgspec.ValidationError as problem:
             raise CatalogError(
                 f"The handler of '{self.kind}' returned an invalid dataset: {problem}. Return a "
@@ -140,6 +140,6 @@ class HandlerPlatform(Platform, ReadsEntries, Searches):
                 platform=self.name,
             ) from None
 
-    def _require(self, accepted: bool, what: str) -> None:
+    def _require(self, accepted: bool, description: str) -> None:
         if not accepted:
-            raise CatalogError(f"The catalog rejected {what}.", platform=self.name)
+            raise CatalogError(f"The catalog rejected {description}.", platform=self.name)

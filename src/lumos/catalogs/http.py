@@ -1,7 +1,7 @@
 """Calls the server of a catalog with retries and a concurrency limit.
 
-All calls to a server go through one Caller. If the server asks for a pause, all of them wait, and
-fewer run in parallel afterwards.
+All calls to a server go through one Caller. If the server asks for a pause, all calls wait, and
+fewer of them run in parallel afterwards.
 """
 
 import logging
@@ -84,7 +84,7 @@ def shorten(text: str) -> str:
 
 
 class CatalogServer(NamedTuple):
-    """The server that is called, and the keys of its settings that errors name."""
+    """The server to call, and the keys of its settings for error messages."""
 
     platform: str
     address: str
@@ -194,8 +194,8 @@ class Caller:
             parallel=settings.parallel,
         )
 
-    def call(self, what: str, attempt: Callable[[], T]) -> T:
-        """Call `attempt` with retries; error messages call the request `what`."""
+    def call(self, description: str, attempt: Callable[[], T]) -> T:
+        """Call `attempt` with retries; `description` names the request in error messages."""
         state = RetryState(self._retries, clock=self._clock, uniform=self._random.uniform)
         internal_errors = 0
         while True:
@@ -207,10 +207,10 @@ class Caller:
                         self.calls += 1
                     result = attempt()
             except Exception as exception:
-                found = self._fault_of(exception)
-                if found is None:
+                classified = self._fault_of(exception)
+                if classified is None:
                     raise
-                fault, problem = found, exception
+                fault, problem = classified, exception
                 self._count(fault)
             else:
                 self._has_answered = True
@@ -222,13 +222,13 @@ class Caller:
                 not (fault.is_temporary and may_succeed_later)
                 or internal_errors > _MAX_INTERNAL_RETRIES
             ):
-                raise self._error(what, fault) from problem
-            pause = state.next_wait(fault.retry_after)
-            if pause is not None:
-                self._wait(what, fault, pause, state.tried)
-            if pause is None or _stop.get().is_set():
+                raise self._error(description, fault) from problem
+            seconds_to_wait = state.next_wait(fault.retry_after)
+            if seconds_to_wait is not None:
+                self._wait(description, fault, seconds_to_wait, state.tried)
+            if seconds_to_wait is None or _stop.get().is_set():
                 raise CatalogBusy(
-                    self._server.platform, what, attempts=state.tried, seconds=state.seconds,
+                    self._server.platform, description, attempts=state.tried, seconds=state.seconds,
                     last=str(fault), status=fault.status,
                 ) from problem  # fmt: skip
 
@@ -244,7 +244,7 @@ class Caller:
             _stop.set(stop)
             return work(item)
 
-        waiting = iter(items)
+        remaining_items = iter(items)
         running: set[Future[R]] = set()
         failure: BaseException | None = None
         maximum = self.concurrency.maximum
@@ -253,7 +253,7 @@ class Caller:
             while True:
                 while failure is None and len(running) < maximum + 1:
                     try:
-                        running.add(pool.submit(run, next(waiting)))
+                        running.add(pool.submit(run, next(remaining_items)))
                     except StopIteration:
                         break
                 if not running:
@@ -281,10 +281,10 @@ class Caller:
         if fault.status == TOO_MANY_REQUESTS:
             self.concurrency.decrease()
 
-    def _wait(self, what: str, fault: Fault, pause: float, tried: int) -> None:
+    def _wait(self, description: str, fault: Fault, pause: float, tried: int) -> None:
         platform = self._server.platform
-        _log.info("%s: %s; retrying %s in %.1f s (attempt %d of %d)", platform, fault, what, pause,
-                  tried + 1, self._retries.tries)  # fmt: skip
+        _log.info("%s: %s; retrying %s in %.1f s (attempt %d of %d)", platform, fault, description,
+                  pause, tried + 1, self._retries.tries)  # fmt: skip
         if fault.retry_after is not None:
             with self._lock:
                 self._not_before = max(self._not_before, self._clock() + fault.retry_after)
@@ -300,7 +300,7 @@ class Caller:
         else:
             _stop.get().wait(seconds)
 
-    def _error(self, what: str, fault: Fault) -> LumosError:
+    def _error(self, description: str, fault: Fault) -> LumosError:
         server = self._server
         if fault.status in _NOT_ALLOWED:
             return CatalogRefused(
@@ -312,7 +312,7 @@ class Caller:
                 server.platform, server.address, fault.text, ca_file=server.ca_key
             )
         return CatalogError(
-            f"{server.platform} rejected {what}: {fault}",
+            f"{server.platform} rejected {description}: {fault}",
             platform=server.platform,
             status=fault.status,
         )

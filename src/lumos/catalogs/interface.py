@@ -1,4 +1,4 @@
-"""The abilities of catalogs: a small base class for each, which adapters combine."""
+"""A small base class for each ability of catalogs; adapters combine them."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -41,7 +41,7 @@ class WrittenEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FailedEntry(NamedTuple):
-    """An entry that could not be read or written, and why; for items, `urn` is the key."""
+    """An entry that could not be read or written, and the problem; for items, `urn` is the key."""
 
     urn: str
     problem: LumosError
@@ -130,7 +130,7 @@ class ReadsEntries(ABC):
     def export(self, *, after: str | None = None) -> Iterator[CatalogEntry]:
         """All datasets, including deleted ones, sorted by URN and starting after the URN `after`.
 
-        They are read page by page, so neither memory nor the catalog's search window limits them.
+        Reads page by page: neither memory nor the catalog's search window limits their number.
         """
 
     def export_each(self, *, after: str | None = None) -> Iterator["CatalogEntry | FailedEntry"]:
@@ -169,7 +169,7 @@ class Searches(ABC):
 
 
 class CatalogChange(NamedTuple):
-    """A change of a dataset, or of its `column`, that a catalog recorded, in its own words."""
+    """A change of a dataset, or of its `column`, in the words of the catalog that recorded it."""
 
     at: datetime
     author: str
@@ -285,7 +285,7 @@ class SeparatesUserEdits(ABC):
 
 
 class MergesWrites(ReadsEntries, ReplacesEntries, DeletesEntries):
-    """A catalog that users edit: writes are three-way merges, which keep these edits."""
+    """A catalog that users edit: writes are three-way merges, which preserve these edits."""
 
     def write(self, entry: CatalogEntry, *, base: CatalogEntry | None = None) -> WrittenEntry:
         """Merge an entry into the catalog; `base` is the entry that Lumos wrote last, or None."""
@@ -294,17 +294,17 @@ class MergesWrites(ReadsEntries, ReplacesEntries, DeletesEntries):
         return msgspec.structs.replace(written, conflicts=merged.conflicts)
 
     def write_many(
-        self, claims: Sequence[CatalogEntry], bases: Mapping[str, CatalogEntry]
+        self, entries: Sequence[CatalogEntry], bases: Mapping[str, CatalogEntry]
     ) -> Iterator[WrittenEntry | FailedEntry]:
         """Merge entries into the catalog; `bases` are the entries that Lumos wrote last, by URN."""
-        theirs, unread = read_many(self, [claim.urn for claim in claims])
+        theirs, unread = read_many(self, [ours.urn for ours in entries])
         yield from unread.values()
         merged = {
-            claim.urn: merge(
-                *merge_inputs(self, bases.get(claim.urn), theirs.get(claim.urn), claim), claim
+            ours.urn: merge(
+                *merge_inputs(self, bases.get(ours.urn), theirs.get(ours.urn), ours), ours
             )
-            for claim in claims
-            if claim.urn not in unread
+            for ours in entries
+            if ours.urn not in unread
         }
         for written in self.put_many([each.entry for each in merged.values()], current=theirs):
             if isinstance(written, WrittenEntry):
@@ -342,7 +342,7 @@ class StoresItems(ABC):
     """A catalog that stores more than datasets: terms, users, groups, jobs and other entities."""
 
     shows_display_names: ClassVar[bool] = False
-    """Whether tags and domains are shown by their display names, so that ids may be their names."""
+    """Whether users see display names of tags and domains, so that their names may be ids."""
 
     @abstractmethod
     def items(self) -> Iterator[CatalogItem]:
@@ -362,7 +362,7 @@ class StoresItems(ABC):
         """Replace an item."""
 
     def put_items(self, items: Sequence[CatalogItem]) -> Iterator[FailedEntry]:
-        """Replace items; yields the rejected ones. At the end, all others are written."""
+        """Replace items; yield the rejected ones. At the end, all others are written."""
         for item in items:
             try:
                 self.put_item(item)
@@ -374,8 +374,8 @@ class StoresItems(ABC):
     def item_as_stored(self, item: CatalogItem) -> CatalogItem:
         """The item that `get_item` returns after this one is put.
 
-        Fields that the catalog cannot store are missing from it. Lumos keeps them in its own store,
-        and an export adds them again.
+        It lacks the fields that the catalog cannot store. They are in the store of Lumos, and an
+        export adds them again.
         """
         return item
 
@@ -409,9 +409,9 @@ class NormalizesRaw(ABC):
     @classmethod
     @abstractmethod
     def normalize_raw(cls, value: Any) -> Any:
-        """An entry or item with its raw record in the form of a server, or None.
+        """An entry or item with its raw record in the form of a server.
 
-        None stands for an entity that every server has.
+        None for an entity that every server has.
         """
 
 

@@ -31,7 +31,8 @@ NEAREST_KINDS: Final[Mapping[str, str]] = MappingProxyType(
         "task": "pipeline",
     }
 )
-"""The nearest of the kinds that several catalogs have. Kinds that are missing have none."""
+"""The nearest kind that several catalogs have; kinds that are not listed have none."""
+# By the kind in URNs of one catalog: its name in the URNs that all catalogs share.
 _SHARED_KINDS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "dataFlow": "pipeline",

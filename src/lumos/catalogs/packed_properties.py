@@ -24,7 +24,7 @@ _PREFIX: Final = "lumos."
 _ESCAPE: Final = "lumos.property."
 _ENTRY_FIELDS: Final = ("name", "platform", "format", *ASPECTS, "timestamps", "raw")
 # Names of fields in earlier releases.
-_FORMER_NAMES: Final = {"carried": "raw"}
+_EARLIER_NAMES: Final = {"carried": "raw"}
 
 Packable = TypeVar("Packable")
 
@@ -39,14 +39,14 @@ class _PackableFields(NamedTuple):
 @cache
 def _fields(type: Any) -> _PackableFields:
     hints = get_type_hints(type)
-    # The key of an item and its kind are known before it is unpacked.
+    # The key and the kind of an item are never packed: unpacking needs them.
     is_keyed_by_urn = "urn" in hints
     names = (
         _ENTRY_FIELDS
         if type is CatalogEntry
         else [name for name in hints if name not in ("urn", "kind" if is_keyed_by_urn else "name")]
     )
-    key = rf"lumos\.(?P<name>{'|'.join((*names, *_FORMER_NAMES))})(?:\.(?P<part>\d{{1,6}}))?\Z"
+    key = rf"lumos\.(?P<name>{'|'.join((*names, *_EARLIER_NAMES))})(?:\.(?P<part>\d{{1,6}}))?\Z"
     return _PackableFields({name: hints[name] for name in names}, re.compile(key, re.ASCII))
 
 
@@ -91,16 +91,16 @@ def pack(exact: Any, shown: Any, *, max_length: int) -> Packed:
 
 
 def unpack(properties: Mapping[str, str], type: Any = CatalogEntry) -> UnpackedProperties:
-    """Separate packed fields from properties of users, which include those that do not decode."""
+    """Separate packed fields from properties of users, which include invalid packed fields."""
     fields = _fields(type)
-    own: dict[str, str] = {}
+    user_properties: dict[str, str] = {}
     parts: dict[str, dict[int, str]] = {}
     for key, text in properties.items():
         if match := fields.key.match(key):
-            name = _FORMER_NAMES.get(match["name"], match["name"])
+            name = _EARLIER_NAMES.get(match["name"], match["name"])
             parts.setdefault(name, {})[int(match["part"] or 1)] = text
         else:
-            own[key.removeprefix(_ESCAPE)] = text
+            user_properties[key.removeprefix(_ESCAPE)] = text
     exact: dict[str, Any] = {}
     for name, texts in parts.items():
         try:
@@ -108,8 +108,8 @@ def unpack(properties: Mapping[str, str], type: Any = CatalogEntry) -> UnpackedP
                 "".join(texts[part] for part in sorted(texts)), fields.types[name]
             )
         except (msgspec.MsgspecError, LumosError):
-            own.update(_keyed_parts(name, texts))
-    return UnpackedProperties(own, exact)
+            user_properties.update(_keyed_parts(name, texts))
+    return UnpackedProperties(user_properties, exact)
 
 
 def without_packed(properties: Mapping[str, str], type: Any = CatalogEntry) -> dict[str, str]:
@@ -119,7 +119,7 @@ def without_packed(properties: Mapping[str, str], type: Any = CatalogEntry) -> d
         key: text
         for key, text in properties.items()
         if (match := pattern.match(key)) is None
-        or _FORMER_NAMES.get(match["name"], match["name"]) not in names
+        or _EARLIER_NAMES.get(match["name"], match["name"]) not in names
     }
 
 

@@ -1,8 +1,8 @@
 """Publishes committed changes of the store to a catalog, in batches.
 
 Entries are published in their current state, merged with edits in the catalog. If a catalog is
-down, its changes stay in the outbox; if it rejects an entry, that entry stays. Publishing is
-idempotent, so a process can be killed at any point.
+down, its changes stay in the outbox; if it rejects an entry, only that entry stays there.
+Publishing is idempotent, so a process can be killed at any point.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -51,17 +51,17 @@ from lumos.store.database import LockHeld
 
 # Entries that others refer to come first.
 _ORDER: Final = (GLOSSARY, USERS, GROUPS, OTHERS, DATASETS, JOBS)
-# A file is rewritten for each batch.
+# Large, since the whole file is rewritten for each batch.
 _FILE_BATCH: Final = 5000
 _SERVER_BATCH: Final = 200
-# Downstream datasets and jobs of a dataset that was new to the catalog are published once more.
+# A dataset that is new to the catalog causes another round, with its downstream datasets and jobs.
 _ROUNDS: Final = 3
 
 _Batch: TypeAlias = list[tuple[EntryKind, Sequence[OutboxEntry]]]
 
 
 class _PublishedEntry(NamedTuple):
-    """A published change, and the entry that Lumos wrote: the base of the next merge."""
+    """A published change; `written` is what Lumos wrote, the base of the next merge."""
 
     kind: EntryKind
     change: OutboxEntry
@@ -73,8 +73,8 @@ class _PublishedEntry(NamedTuple):
 class CatalogPublisher:
     """Publishes one store to one catalog.
 
-    `omitted` aspects, those of disabled features, are left in the catalog as they are. Without
-    lineage, jobs stay in the outbox.
+    `omitted` aspects are those of disabled features; they are not changed in the catalog. If
+    lineage is omitted, jobs stay in the outbox.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class CatalogPublisher:
 
     def deliver(self, progress: "Progress | None" = None) -> PublishReport:
         """Publish all pending changes, or as many as the catalog accepts; one process at a time."""
-        publishing = _Publishing(
+        delivery = _Delivery(
             self._store, self._platform, progress, omitted=self._omitted, now=self._clock()
         )
         if self.is_first:
@@ -117,17 +117,17 @@ class CatalogPublisher:
                 )
             )
         elif not self._store.catalog_outbox.counts(self._platform.name):
-            return publishing.report()
+            return delivery.report()
         try:
             with self._store.lock(f"catalog {self._platform.name}"):
-                publishing.run()
+                delivery.run()
         except LockHeld:
-            publishing.postpone("another process is publishing to it")
-        return publishing.report()
+            delivery.postpone("another process is delivery to it")
+        return delivery.report()
 
 
-class _Publishing:
-    """One delivery and its counts."""
+class _Delivery:
+    """One delivery of pending changes, and its results so far."""
 
     def __init__(
         self,
@@ -230,20 +230,20 @@ class _Publishing:
             yield batch
 
     def _publish_batch(self, batch: _Batch) -> None:
-        """Publish a batch and record what was written; a batch in a file is atomic."""
+        """Publish a batch and record the written entries; a batch in a file is atomic."""
         published: list[_PublishedEntry] = []
         is_atomic = isinstance(self._platform, WritesInBatches)
-        writing: AbstractContextManager[None] = (
+        write_context: AbstractContextManager[None] = (
             self._platform.batch() if is_atomic else nullcontext()
         )
         before, conflicts = dict(self._sums), list(self._conflicts)
         try:
-            with writing:
+            with write_context:
                 for kind, changes in batch:
                     publish = self._publish_datasets if kind is DATASETS else self._publish_items
-                    # One by one: entries before a failure are published.
-                    for each in publish(kind, changes):
-                        published.append(each)
+                    # One by one, to record the entries that were published before a failure.
+                    for entry in publish(kind, changes):
+                        published.append(entry)
         except (LumosError, OSError) as problem:
             status = problem.status if isinstance(problem, CatalogError) else None
             is_down = isinstance(problem, CatalogUnavailable)
@@ -258,25 +258,25 @@ class _Publishing:
             details = f"entries: {len(published):,}"
             transaction.audit("publish", name, at=self._now, details=details)
         for kind in _ORDER:
-            done = [each for each in published if each.kind is kind]
-            if not done:
+            entries_of_kind = [each for each in published if each.kind is kind]
+            if not entries_of_kind:
                 continue
             bases = {
                 each.change.key: None if each.written is None else to_json(each.written)
-                for each in done
+                for each in entries_of_kind
             }
             transaction.journal.save_bases(name, kind.plural, bases)
-            conflicts = {each.change.key: each.conflicts for each in done}
+            conflicts = {each.change.key: each.conflicts for each in entries_of_kind}
             transaction.catalog_outbox.save_conflicts(name, kind.plural, conflicts, at=self._now)
             if kind is DATASETS:
-                new = [each.change.key for each in done if each.is_new]
+                new = [each.change.key for each in entries_of_kind if each.is_new]
                 transaction.catalog_outbox.add_downstream(name, new)
                 jobs = {job for urn in new for job in self._jobs_by_dataset.get(urn, ())}
                 # Published jobs lack the new datasets; other jobs are still pending.
                 published_jobs = transaction.journal.bases(name, JOBS.plural, jobs)
                 transaction.catalog_outbox.add_again(name, JOBS.plural, published_jobs.keys())
             transaction.catalog_outbox.mark_published(
-                name, kind.plural, [each.change for each in done]
+                name, kind.plural, [each.change for each in entries_of_kind]
             )
 
     def _bases(self, kind: EntryKind, keys: Sequence[str]) -> dict[str, Any]:
@@ -304,14 +304,14 @@ class _Publishing:
     ) -> tuple[CatalogValues, ...]:
         """The new conflicts of an entry, and earlier ones whose values still differ.
 
-        The next merge knows our value and no longer reports an earlier conflict.
+        A merge does not report an earlier conflict again, since our value is in its base.
         """
-        found = {each.path: each for each in conflicts}
+        conflicts_by_path = {each.path: each for each in conflicts}
         if earlier := self._earlier_conflicts.get(key):
-            found |= {each.path: each for each in differences() if each.path in earlier}
+            conflicts_by_path |= {each.path: each for each in differences() if each.path in earlier}
         return tuple(
             CatalogValues(path=each.path, theirs=each.theirs, ours=each.ours)
-            for each in found.values()
+            for each in conflicts_by_path.values()
         )
 
     def _publish_datasets(
@@ -354,7 +354,7 @@ class _Publishing:
         hidden: Mapping[str, CatalogEntry],
         bases: Mapping[str, CatalogEntry],
     ) -> Iterator[tuple[str, bool, tuple[CatalogValues, ...]]]:
-        """Write datasets; yields the accepted ones, whether the catalog changed, and conflicts."""
+        """Write datasets; yield each accepted one, whether the catalog changed, and conflicts."""
         platform = self._platform
         if not (isinstance(platform, ReadsEntries) and isinstance(platform, ReplacesEntries)):
             yield from self._emit_datasets(live, hidden)

@@ -1,4 +1,4 @@
-"""Raw records of entries: finds the adapters of the catalogs that they come from."""
+"""Renames and normalizes raw records of entries, with the adapters of their catalogs."""
 
 from collections.abc import Set
 from functools import cache
@@ -20,9 +20,9 @@ def rename_raw(raw: dict[str, Any], names: NewNames) -> dict[str, Any]:
 
 
 def normalize_raw(value: Any, *, kinds: Set[str]) -> Any:
-    """An entry or item whose raw records have the form of servers of these kinds.
+    """Convert the raw records of an entry or item to the form of servers of these kinds.
 
-    None stands for an entity that every such server has.
+    Returns None for an entity that every such server has.
     """
     for catalog in sorted(kinds & value.raw.keys()):
         if value is not None and issubclass(adapter := _adapter(catalog), NormalizesRaw):

@@ -45,16 +45,16 @@ class CatalogReader:
         """The datasets of the catalog that contain every word of a text, best first."""
         filters = Filters(platform=platform, owner=owner, tag=tag, format=format)
         with self._connect(Searches, "searched"):
-            # One more than requested, to know whether there are more.
-            found = list(self._platform.search(text, filters, limit=limit + 1))
+            # One more than the limit, to know whether there are more.
+            datasets = list(self._platform.search(text, filters, limit=limit + 1))
         words = text.casefold().split()
         return SearchReport(
             query=mask_arguments([text], text),
-            total=len(found),
-            all_counted=len(found) <= limit,
+            total=len(datasets),
+            all_counted=len(datasets) <= limit,
             results=tuple(
                 SearchResult.of(dataset, _matching_fields(dataset, words))
-                for dataset in found[:limit]
+                for dataset in datasets[:limit]
             ),
         )
 

@@ -16,7 +16,7 @@ class RefusedPublish(Report, frozen=True, kw_only=True):
 
 
 class PublishConflict(Report, frozen=True, kw_only=True):
-    """A value that both users and Lumos changed since the last write; the users' value was kept."""
+    """A value that both users and Lumos changed since the last write; the users' value wins."""
 
     key: str
     path: str
@@ -46,8 +46,8 @@ class CatalogHistoryReport(Report, frozen=True, kw_only=True):
 class PublishReport(Report, frozen=True, kw_only=True):
     """The result of publishing to a catalog; `problem` says why changes are still pending.
 
-    `published` counts published datasets, `unchanged` datasets that the catalog already had in this
-    form, `hidden` deleted datasets that the catalog now hides, and `items` everything else. If the
+    The counts are `published` datasets, `unchanged` ones among these, which the catalog already had
+    in this form, `hidden` datasets, which were deleted, and `items`: all other entries. If the
     catalog `is_down`, it is not called again before `next_try`.
     """
 

@@ -97,11 +97,11 @@ class RestClient:
         *,
         query: Mapping[str, Any] | None = None,
         content_type: str = _JSON,
-        what: str | None = None,
+        description: str | None = None,
     ) -> Any:
         """The JSON of the response, or None if it is empty or a GET finds nothing.
 
-        Errors call the request `what`.
+        `description` names the request in error messages.
         """
         content = b"" if body is None else msgspec.json.encode(body)
         headers = {
@@ -112,11 +112,11 @@ class RestClient:
         }
         url = f"{self._settings.address}{self._path}{path}"
         if query:
-            words = {
+            parameters = {
                 key: str(value).lower() if isinstance(value, bool) else value
                 for key, value in query.items()
             }
-            url += f"?{urlencode(words, doseq=True, quote_via=quote)}"
+            url += f"?{urlencode(parameters, doseq=True, quote_via=quote)}"
 
         def attempt() -> Any:
             answer = self._http.send(method, url, headers=lambda: headers, body=content)
@@ -137,7 +137,7 @@ class RestClient:
                     raise ResponseLost(url, "the response is incomplete") from None
                 raise UnexpectedServer(self.platform, "its response is not JSON") from None
 
-        return self.caller.call(what or f"{method} /{path}", attempt)
+        return self.caller.call(description or f"{method} /{path}", attempt)
 
     def _message(self, content: bytes) -> str:
         """The reason of a failure in a response, without the token."""

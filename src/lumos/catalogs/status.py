@@ -1,4 +1,4 @@
-"""Which catalogs have everything that the store has, which are behind, and where they differ."""
+"""Reports which catalogs lack changes of the store, and their conflicts with edits of users."""
 
 from datetime import datetime
 from typing import Final
@@ -14,7 +14,7 @@ _MAX_CONFLICTS: Final = 100
 class ConflictingEntry(Report, frozen=True, kw_only=True):
     """A dataset or item that users of a catalog and Lumos changed differently.
 
-    The catalog keeps the values of its users, until they or those of the store change.
+    The catalog has the values of its users until they change them, or the store has new values.
     """
 
     kind: str
@@ -24,9 +24,10 @@ class ConflictingEntry(Report, frozen=True, kw_only=True):
 
 
 class CatalogStatus(Report, frozen=True, kw_only=True):
-    """A catalog that changes are published to, and what has not been published yet, by kind.
+    """A catalog that changes are published to.
 
-    `conflicts` are the newest of the `conflict_count` entries with other values than the store.
+    `pending` has the numbers of unpublished changes by kind of entry. `conflicts` are the newest of
+    the `conflict_count` entries with other values than the store.
     """
 
     name: str
@@ -44,7 +45,7 @@ class CatalogStatusReport(Report, frozen=True, kw_only=True):
 
 
 def catalog_status(store: Store) -> CatalogStatusReport:
-    """The changes that each catalog has not got yet, and the conflicts with edits there."""
+    """The numbers of changes that each catalog lacks, and its conflicts with edits of users."""
     return CatalogStatusReport(
         catalogs=tuple(_status(store, name) for name in sorted(store.catalog_outbox.catalogs()))
     )

@@ -53,7 +53,7 @@ class SyncRun:
         full: bool,
         progress: Progress,
     ) -> SyncReport:
-        """Scan the named sources, or all, then publish pending changes to each output."""
+        """Scan the named sources, or all if none is named; then publish changes to each output."""
         sections = self._sections(names) if scan else []
         platforms = self._platforms(outputs)
         if self._settings.sources and not (scan or platforms):
@@ -100,13 +100,13 @@ class SyncRun:
             configured = platform_of(self._settings)
             return [] if configured is None else [configured]
         catalogs = SnapshotCatalogs(self._settings, self._make_store)
-        found: dict[str, Platform] = {}
+        platforms: dict[str, Platform] = {}
         for name in outputs:
             if name != LOCAL:
                 catalog = catalogs.named(name)
                 assert isinstance(catalog, PlatformCatalog)
-                found[catalog.name] = catalog.platform
-        return list(found.values())
+                platforms[catalog.name] = catalog.platform
+        return list(platforms.values())
 
     def _run_scan(
         self, sections: Sequence[SourceSettings], progress: Progress

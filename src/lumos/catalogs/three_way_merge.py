@@ -1,11 +1,11 @@
 """Three-way merge of the entry last written (base), the one in the catalog (theirs) and ours.
 
-Edits of users stay, and values that Lumos no longer has are removed. Measured aspects are always
-ours. If both sides changed the same value, theirs wins and the conflict is reported.
+Edits of users are preserved, and values that Lumos no longer has are removed. Measured aspects are
+always ours. If both sides changed the same value, theirs wins and the conflict is reported.
 
 Objects are merged key by key, also in raw records. Lists are merged by the keys of their members if
-these have any, and as sets otherwise: members that one side added are kept, members that one side
-removed are removed.
+these have any, and as sets otherwise: the result has the members that either side added, and lacks
+those that either side removed.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -73,7 +73,7 @@ MISSING: Final = Missing()
 
 
 class Conflict(msgspec.Struct, frozen=True, kw_only=True):
-    """A value that both users and Lumos changed since the last write; the users' value was kept."""
+    """A value that both users and Lumos changed since the last write; the users' value wins."""
 
     path: str
     theirs: str
@@ -185,7 +185,7 @@ class _Merge:
     def merge_deleted(
         self, base: CatalogEntry | None, theirs: CatalogEntry, ours: CatalogEntry
     ) -> bool:
-        """Whether a dataset is deleted; an edit stays until Lumos's own value changes."""
+        """Whether a dataset is deleted; an edit wins until Lumos's own value changes."""
         was_deleted = False if base is None else base.deleted
         if base is None and theirs.deleted and not ours.deleted:
             self.conflicts.append(Conflict(path="deleted", theirs="hidden", ours="visible"))
@@ -193,7 +193,7 @@ class _Merge:
 
     def merge_value(self, path: str, base: Any, theirs: Any, ours: Any) -> Any:
         """Merge a value, which may be missing on any side; of two changes, theirs wins."""
-        # Equal maps may have another order: that of raw records is theirs, any other is ours.
+        # Equal maps may differ in order: raw records have the order of theirs, all others of ours.
         if theirs == base and not path.startswith(_RAW):
             return ours
         if ours in (base, theirs):
@@ -258,7 +258,9 @@ class _Merge:
         """Merge lists of raw records."""
         sides = (base, theirs, ours)
         for keys in _IDENTIFYING_KEYS:
-            by_key = [found for side in sides if (found := _members_by_key(side, keys)) is not None]
+            by_key = [
+                members for side in sides if (members := _members_by_key(side, keys)) is not None
+            ]
             if len(by_key) == len(sides):
                 return list(self._merge_maps(path, *by_key).values())
         is_single = all(len(side) < 2 and isinstance(next(iter(side), {}), dict) for side in sides)
@@ -272,7 +274,7 @@ class _Merge:
         ]
 
     def _add_conflict(self, conflict: Conflict) -> None:
-        """Record a conflict; of a raw record, only if no field has the same one."""
+        """Record a conflict; in a raw record, only if no field has one with the same values."""
         if conflict.path.startswith(f"{_RAW}."):
             texts = conflict.theirs, conflict.ours
             is_known = any((each.theirs, each.ours) == texts for each in self.conflicts)
@@ -344,8 +346,8 @@ def _merge_sets(
 ) -> tuple[Value, ...]:
     """Merge ordered sets: start with theirs, remove what we removed, append what we added.
 
-    If that leaves exactly our members, they keep our order: catalogs that do not store an order
-    return members in another one, for example after an interrupted write.
+    If that leaves exactly our members, the result has our order: some catalogs do not store an
+    order and return members in a different one, for example after an interrupted write.
     """
     removed = set(base) - set(ours)
     known = set(theirs) | set(base)
@@ -358,13 +360,13 @@ def _merge_sets(
 
 def _by_key(key: Callable[[Value], Any], values: Iterable[Value]) -> dict[Any, Value]:
     """The values by key; repeated keys are numbered."""
-    found: dict[Any, Value] = {}
+    values_by_key: dict[Any, Value] = {}
     for value in values:
         number = 0
-        while (name := (key(value), number)) in found:
+        while (name := (key(value), number)) in values_by_key:
             number += 1
-        found[name] = value
-    return found
+        values_by_key[name] = value
+    return values_by_key
 
 
 def _text(value: Any) -> str:
@@ -373,9 +375,9 @@ def _text(value: Any) -> str:
 
 def _members_by_key(items: list[Any], keys: tuple[str, ...]) -> dict[Any, Any] | None:
     """The members of a list by the values of `keys`, or None if these do not identify them."""
-    found = {}
+    members = {}
     for item in items:
         if not isinstance(item, dict) or not isinstance(item.get(keys[0]), str):
             return None
-        found[tuple(str(item.get(key)) for key in keys)] = item
-    return found if len(found) == len(items) else None
+        members[tuple(str(item.get(key)) for key in keys)] = item
+    return members if len(members) == len(items) else None

@@ -67,8 +67,8 @@ class ListedDataset(Report, frozen=True, kw_only=True):
 class ListReport(Report, frozen=True, kw_only=True):
     """The report of `lumos list`.
 
-    `has_more` if a limit left out datasets. `lineage_only_count` tables are known from lineage and
-    not scanned; `lineage_only` lists them on request.
+    `has_more` is set if more datasets match than the limit. `lineage_only_count` is the number of
+    tables that are known from lineage but were not scanned; `lineage_only` lists them on request.
     """
 
     format_version: str = FORMAT_VERSION
@@ -172,9 +172,9 @@ class SearchReport(Report, frozen=True, kw_only=True):
     """The result of `lumos search`; unless `all_counted`, at least `total` datasets match.
 
     If there are no results, `suggestion` is a query that finds some. `lineage_only` lists tables
-    that no scan has found and consumers, such as dashboards, whose names or owners contain the
-    words; `consumers` has the names of the latter. It is empty if the search is filtered by
-    anything except the owner.
+    that no scan has found, and consumers such as dashboards, if their names or owners contain the
+    words; it is empty if the search is filtered by anything except the owner. `consumers` has the
+    names of these consumers by URN.
     """
 
     format_version: str = FORMAT_VERSION

@@ -28,7 +28,7 @@ from lumos.store.datasets import KnownDataset
 from lumos.store.errors import UnknownDataset
 from lumos.store.history import EventFilter
 
-# The maximum number of tables known from lineage only that a search returns.
+# The maximum number of tables in the result of a search that are only known from lineage.
 _MAX_LINEAGE_ONLY: Final = 5
 _MAX_MONTHS: Final = 36
 
@@ -60,7 +60,7 @@ class Datasets:
     ) -> ListReport:
         """The live datasets that match the filters, or tables that are known from lineage only.
 
-        Datasets are listed by URN; `after` is the URN that the list begins after.
+        Datasets are sorted by URN; the list starts after the URN `after`.
         """
         store = self._store()
         if lineage_only:
@@ -185,12 +185,12 @@ class Datasets:
             urn = find_urn(store, name, with_lineage=True)
             return self._assumed_reports([urn])[urn]
         if known.state == "missing":
-            # It may have been joined with another dataset, which has its data now.
+            # The dataset may have been merged into another one, which is shown instead.
             known = store.known_dataset(store.resolve(known.urn))
         return self._report(known, store.dataset_of(known))
 
     def show_many(self, urns: Collection[str]) -> dict[str, ShowReport]:
-        """Show datasets by current or former URN, with few statements; unknown ones are omitted."""
+        """Show datasets by current or former URN, with few queries; unknown URNs are omitted."""
         store = self._store()
         current = {urn: urn for urn in urns} | store.entries.former_names(urns)
         known = store.known_datasets(set(current.values()))
@@ -231,13 +231,13 @@ class Datasets:
         return self._store().data_platforms()
 
     def display_names(self, urns: Collection[str]) -> dict[str, str]:
-        """Short names of datasets; if several datasets share a name, the ends of their paths."""
+        """Short names of datasets; for datasets that share a name, also the end of their paths."""
         store = self._existing_store()
         return display_names(urns, {} if store is None else store.names_like(urns))
 
 
 def _months_before(now: datetime, back: int) -> datetime:
-    """The start of the month that many months ago."""
+    """The start of the month that is `back` months before that of `now`."""
     number = now.year * 12 + now.month - 1 - back
     return datetime(number // 12, number % 12 + 1, 1, tzinfo=UTC)
 

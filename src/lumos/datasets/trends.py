@@ -1,4 +1,4 @@
-"""Trends of governance: coverage, incidents, duplicates (pure, from times of the store)."""
+"""Computes trends of coverage, incidents and duplicates from times in the store (pure)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, time
@@ -10,12 +10,12 @@ from lumos.store.trends import Coverage, Duplicates, Repair
 
 
 class MonthlyFigures(Report, frozen=True, kw_only=True):
-    """The figures at the end of a month, or now for the last one.
+    """The figures at the end of a month; for the current month, the figures of now.
 
-    Coverage counts the datasets that exist today. An incident is a breaking change that breaks a
-    known downstream dataset; it is resolved when the changed dataset has another schema, or when
-    all datasets that it broke have new data or another schema. `prevented` are pull requests that
-    the gate found to be breaking.
+    Only datasets that exist today are counted. An incident is a breaking change that breaks a known
+    downstream dataset. It is resolved when the changed dataset has another schema, or when all
+    datasets that the change broke have new data or another schema. `prevented` is the number of
+    pull requests that the gate found to be breaking.
     """
 
     month: str
@@ -57,10 +57,10 @@ class BreakingChange(NamedTuple):
 def incidents_of(
     changes: Iterable[BreakingChange], repairs: Mapping[str, Sequence[Repair]]
 ) -> list[Incident]:
-    """When each change was resolved; `repairs` are by dataset, oldest first."""
+    """The incidents of breaking changes; `repairs` are by dataset, oldest first."""
     incidents = []
     for change in changes:
-        own = (
+        own_repairs = (
             each.at
             for each in repairs.get(change.urn, ())
             if each.at > change.at and each.has_new_schema
@@ -69,7 +69,7 @@ def incidents_of(
             next((each.at for each in repairs.get(urn, ()) if each.at > change.at), None)
             for urn in change.broken
         ]
-        ends = [next(own, None)]
+        ends = [next(own_repairs, None)]
         if None not in downstream:
             ends.append(max(filter(None, downstream), default=None))
         incidents.append(Incident(change.at, min(filter(None, ends), default=None)))
@@ -84,12 +84,14 @@ def trends(
     duplicates: Duplicates,
     prevented: Sequence[datetime],
 ) -> TrendsReport:
-    """The figures of the months between the given starts; the last start is the end."""
+    """The figures of months, given the start of each month and the end of the last one."""
     figures = []
     for start, end in pairwise(months):
-        begun = [each for each in incidents if start <= each.at < end]
+        new_incidents = [each for each in incidents if start <= each.at < end]
         hours = [
-            (each.resolved - each.at).total_seconds() / 3600 for each in begun if each.resolved
+            (each.resolved - each.at).total_seconds() / 3600
+            for each in new_incidents
+            if each.resolved
         ]
         figures.append(
             MonthlyFigures(
@@ -98,7 +100,7 @@ def trends(
                 owned=_count(coverage.owned, end),
                 documented=_count(coverage.documented, end),
                 with_lineage=_count(coverage.with_lineage, end),
-                incidents=len(begun),
+                incidents=len(new_incidents),
                 resolved=len(hours),
                 hours_to_resolve=sum(hours) / len(hours) if hours else None,
                 duplicates_retired=sum(start <= at < end for at in duplicates.retired),
@@ -113,7 +115,7 @@ def trends(
 
 
 def _count(by_day: Mapping[date, int], end: datetime) -> int:
-    """The count until a time, which is the start of a day or in the present one."""
+    """The sum of the counts of all days before `end`."""
     return sum(
         count for day, count in by_day.items() if datetime.combine(day, time(), tzinfo=UTC) < end
     )

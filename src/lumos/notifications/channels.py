@@ -1,4 +1,4 @@
-"""Channels, over which messages are sent to people, without leaking secrets."""
+"""Channels over which messages are sent to people; errors and logs omit their addresses."""
 
 import logging
 import re
@@ -12,7 +12,7 @@ from lumos.config.settings import OWNER_IN_ADDRESS
 from lumos.errors import MissingDependency
 from lumos.model.notification import Notification
 
-# Messages to a service that has not answered within this time are sent again later.
+# A message is sent again later if the service has not answered within this time.
 TIMEOUT_SECONDS: Final = 30.0
 # Some services need several requests for one message.
 _TOTAL_TIMEOUT_SECONDS: Final = 90.0

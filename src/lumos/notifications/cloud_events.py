@@ -24,7 +24,7 @@ class CloudEvent(NamedTuple):
 
     @property
     def id(self) -> str:
-        """The id, which is the same if the event is sent again."""
+        """The id; it does not change if the event is sent again."""
         return str(self.attributes["id"])
 
     @property
@@ -53,9 +53,9 @@ class CloudEvent(NamedTuple):
 
 
 def to_cloud_event(event: EventReport, *, position: int, source: str) -> CloudEvent:
-    """A change event, whose data is what `lumos watch --json` prints.
+    """Convert a change event; its data is the JSON that `lumos watch --json` prints.
 
-    `sequence` is the position in the change log as text that sorts like a number.
+    `sequence` is the position in the change log, padded so that its texts sort like numbers.
     """
     return CloudEvent(
         {

@@ -25,11 +25,11 @@ from lumos.notifications.channels import (
 from lumos.store import NotificationOutbox
 from lumos.store.history import ChangeLog
 
-# Longer than the slowest service takes: other senders may claim a message after this time.
+# Other senders may claim a message again after this time; it is longer than any service takes.
 _CLAIM_DURATION: Final = timedelta(minutes=2)
 _RETRIES: Final = RetryPolicy(first_wait=30, max_wait=3600)
-# The time that the background thread keeps running after the last wake-up, and the time that a
-# failed channel is skipped.
+# For this time after the last wake-up, the background thread continues to send. Channels that fail
+# are skipped for the same time.
 _GRACE_SECONDS: Final = 30.0
 _log = logging.getLogger(__name__)
 
@@ -107,7 +107,7 @@ def deliver(
         due_at = None if is_last else clock() + retry_delay(tries)
         outbox.mark_failed(queued.id, sender=sender, problem=problem, due_at=due_at)
         problems[channel] = problem
-        # The mailbox of one owner says nothing about those of others.
+        # If one owner cannot be reached, others may be.
         is_individual = isinstance(channels[channel], OwnerChannel)
         if not (all or is_individual) or problem in CHANNEL_DOWN:
             available.discard(channel)
@@ -204,7 +204,7 @@ class NotificationSender:
         handled_deadline = None
         while True:
             with self._lock:
-                # A wake-up since the last round means that more may be due.
+                # After a wake-up during the last round, more messages may be due.
                 if handled_deadline == self._deadline:
                     self._running = False
                     return

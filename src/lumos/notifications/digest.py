@@ -1,7 +1,7 @@
 """Groups the changes since the last digest by recipient (pure).
 
-An owner gets the changes of their own datasets, and breaking changes of other datasets that affect
-these. Digests mention neither new data nor the flags of reminders.
+Owners get the changes of their datasets, and breaking changes of other datasets that affect these.
+Digests mention neither new data nor the flags of reminders.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -42,7 +42,7 @@ _NOUNS: Final = {
 
 
 class Digest:
-    """The changes for one recipient: sentences about breaking ones, names of others by type."""
+    """The changes for one recipient: a sentence for each breaking one, names for the others."""
 
     def __init__(self) -> None:
         self.breaking: list[str] = []
@@ -84,11 +84,11 @@ def group_changes(
     named: Sequence[str],
     to_owners: bool,
 ) -> tuple[dict[str, Digest], Digest]:
-    """The digest of each recipient, and that of changes that concern no owner.
+    """The digest of each recipient, and a digest of the changes that concern no owner.
 
-    `owners` are by URN. `named` recipients get all changes.
+    `owners` are the owners of datasets by URN. `named` recipients get all changes.
     """
-    found: dict[str, Digest] = {}
+    digests: dict[str, Digest] = {}
     unowned = Digest()
     for event in events:
         recipients = dict.fromkeys(owners.get(event.urn, ()))
@@ -99,8 +99,8 @@ def group_changes(
         if to_owners and not recipients:
             unowned.add(event)
         for name in {**(recipients if to_owners else {}), **dict.fromkeys(named)}:
-            found.setdefault(name, Digest()).add(event)
-    return found, unowned
+            digests.setdefault(name, Digest()).add(event)
+    return digests, unowned
 
 
 def is_mentioned(event: ChangeEvent) -> bool:
@@ -110,5 +110,5 @@ def is_mentioned(event: ChangeEvent) -> bool:
 
 
 def is_breaking(event: ChangeEvent) -> bool:
-    """Whether consumers may fail, by the compatibility rules or by their SQL."""
+    """Whether consumers may fail according to the compatibility rules or to their SQL."""
     return event.breaking or (event.affected is not None and event.affected.breaking > 0)

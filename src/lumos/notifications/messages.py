@@ -22,7 +22,7 @@ _pattern = cache(DatasetPattern)
 
 
 class RoutedChange(NamedTuple):
-    """The attributes of a change that rules check; `verdicts` are of its schema changes."""
+    """The attributes of a change that rules check; `verdicts` are those of its schema changes."""
 
     urn: str
     name: str
@@ -32,13 +32,13 @@ class RoutedChange(NamedTuple):
 
 
 def route_change(change: RoutedChange, rules: Sequence[ChangeRule]) -> dict[str, ChangeRule]:
-    """The channels to notify of a change, each with the first rule that names it."""
-    found: dict[str, ChangeRule] = {}
+    """The channels to notify of a change, each with the first matching rule that names it."""
+    rules_by_channel: dict[str, ChangeRule] = {}
     for rule in rules:
         if _matches(rule, change):
             for channel in rule.channels:
-                found.setdefault(channel, rule)
-    return found
+                rules_by_channel.setdefault(channel, rule)
+    return rules_by_channel
 
 
 def covers_event(rule: ChangeRule, type: EventType, verdicts: frozenset[Verdict]) -> bool:
@@ -126,8 +126,8 @@ class Notifier:
             self._post_splits(transaction, event)
             return
         verdicts = _verdicts(event)
-        # Checked first because most events of a first scan match no rule. Events of the parts of a
-        # split are covered by the message about the split.
+        # Checked before loading the dataset, because most events of a first scan match no rule. The
+        # message about a split replaces messages about its parts.
         if "split_from" in event.metadata or not any(
             covers_event(rule, event.type, verdicts) for rule in self._rules
         ):
@@ -244,7 +244,7 @@ def _template_values(event: ChangeEvent, change: RoutedChange) -> dict[str, str]
 
 
 def _bullet_list(sentences: Sequence[str], count: int) -> str:
-    """A line for each of the first sentences, and the number of the others."""
+    """A line for each of the first sentences, and a line with the number of the others."""
     lines = [f"- {printable_text(each)}" for each in sentences[:_MAX_LINES]]
     if (more := count - len(lines)) > 0:
         lines.append(f"- and {more:,} more")

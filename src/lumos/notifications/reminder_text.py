@@ -1,7 +1,7 @@
 """Writes the text of reminders (pure).
 
-A recipient gets one message about many datasets. The paragraphs of a template that name a dataset
-are written once for each of them, and all others once.
+A recipient gets one message about many datasets. Paragraphs of a template with placeholders of a
+dataset are repeated for each dataset; all other paragraphs are written once.
 """
 
 import re
@@ -13,7 +13,7 @@ from lumos.config.settings import DATASET_PLACEHOLDERS, PLACEHOLDER
 from lumos.notifications.messages import fill_template
 from lumos.rendering.text import plural
 
-# The datasets that one message describes; the others are counted.
+# The number of datasets that one message describes; for the others, it only has their number.
 MAX_DATASETS: Final = 20
 _BLANK_LINES: Final = re.compile(r"\n(?:[ \t]*\n)+")
 _CHECKBOX: Final = re.compile(r"^(\s*[-*] )\[ \]( (.+?)\s*)$", re.MULTILINE)
@@ -33,21 +33,21 @@ Datasets without documentation are tagged {deprecation_tag} after {deprecate_aft
 
 
 class DatasetText(NamedTuple):
-    """The values of a dataset for a template, and whether it has a documentation field."""
+    """The values of a dataset for a template; `has_field` checks for documentation fields."""
 
     values: Mapping[str, str]
     has_field: Callable[[str], bool]
 
 
 def fill_reminder(template: str, values: Mapping[str, str], datasets: Sequence[DatasetText]) -> str:
-    """Fill a template for one recipient, with the first datasets and the number of others.
+    """Fill a template for one recipient, with the first datasets and the number of the others.
 
-    Paragraphs whose values are all empty are left out. In the paragraphs of a dataset, a checkbox
-    is ticked if its label is a documentation field that the dataset has.
+    Paragraphs whose values are all empty are omitted. In paragraphs about a dataset, a checkbox is
+    ticked if its label names a documentation field that the dataset has: `- [ ] Owner`.
     """
     parts: list[str] = []
     paragraphs = _BLANK_LINES.split(template.strip("\n"))
-    for is_of_dataset, group in groupby(paragraphs, _names_dataset):
+    for is_of_dataset, group in groupby(paragraphs, _is_about_dataset):
         text = "\n\n".join(group)
         if not is_of_dataset:
             parts += [
@@ -65,14 +65,14 @@ def fill_reminder(template: str, values: Mapping[str, str], datasets: Sequence[D
 
 
 def bullet_list(items: Sequence[str], limit: int = MAX_DATASETS) -> str:
-    """A line for each of the first items, and the number of the others."""
+    """A line for each of the first items, and a line with the number of the others."""
     lines = [f"- {each}" for each in items[:limit]]
     if (more := len(items) - len(lines)) > 0:
         lines.append(f"- and {more:,} more")
     return "\n".join(lines)
 
 
-def _names_dataset(paragraph: str) -> bool:
+def _is_about_dataset(paragraph: str) -> bool:
     return any(name in DATASET_PLACEHOLDERS for name in _placeholders(paragraph))
 
 
@@ -81,7 +81,7 @@ def _placeholders(text: str) -> Iterator[str]:
 
 
 def _has_content(paragraph: str, values: Mapping[str, str]) -> bool:
-    """Whether a paragraph names no value, or one that is not empty."""
+    """Whether a paragraph has no placeholders, or any with a value that is not empty."""
     names = list(_placeholders(paragraph))
     return not names or any(values[name] for name in names)
 

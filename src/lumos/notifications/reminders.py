@@ -1,8 +1,8 @@
 """Reminders: messages on a schedule about missing documentation, and digests of changes.
 
 Each due time is handled once, in one transaction that writes all messages into the outbox. Datasets
-that stay without documentation are flagged by annotations of the reporter `reminder:<name>`, which
-are retracted when the documentation is complete.
+that stay without documentation are flagged: the reporter `reminder:<name>` annotates them with a
+tag and the day since when documentation is missing, and retracts both once it is complete.
 """
 
 import hashlib
@@ -53,7 +53,7 @@ _SINCE: Final = AnnotationKey("", "property", "undocumented-since")
 
 
 class ReminderMessage(Report, frozen=True, kw_only=True):
-    """A message for one owner, or without `recipient` about datasets that have none.
+    """A message for one recipient; without `recipient`, about datasets that have no owner.
 
     `count` is the number of datasets, or of changes in a digest. Only a dry run shows the `body`.
     """
@@ -66,11 +66,12 @@ class ReminderMessage(Report, frozen=True, kw_only=True):
 
 
 class ReminderReport(Report, frozen=True, kw_only=True):
-    """What a reminder did for its last due time.
+    """The messages and flags of a reminder for its last due time.
 
-    `repeated` is true if the due time was handled before: nothing is sent twice. `send_at` is the
-    end of the quiet hours. `unreached` are owners without an address on any channel. `flagged` and
-    `unflagged` are the datasets that got or lost the deprecation tag.
+    `repeated` is true if the due time was handled before; then nothing is sent. `send_at` is the
+    end of the quiet hours, if these delay the messages. `unreached` are owners without an address
+    on any channel. The deprecation tag was added to `flagged` and removed from `unflagged`
+    datasets.
     """
 
     name: str
@@ -86,7 +87,7 @@ class ReminderReport(Report, frozen=True, kw_only=True):
 
 
 class RemindReport(Report, frozen=True, kw_only=True):
-    """The report of `lumos notify remind`: each reminder, what was sent, problems by channel."""
+    """The report of `lumos notify remind`: reminders, counts of messages, problems by channel."""
 
     format_version: str = FORMAT_VERSION
     dry_run: bool
@@ -97,7 +98,7 @@ class RemindReport(Report, frozen=True, kw_only=True):
 
 
 class UndocumentedDataset(NamedTuple):
-    """A dataset without required documentation, and since when."""
+    """A dataset without required documentation, and the day since when it is missing."""
 
     dataset: Dataset
     missing: tuple[str, ...]
@@ -110,7 +111,7 @@ class UndocumentedDataset(NamedTuple):
 
 
 class _Flags(NamedTuple):
-    """The annotation changes of a reminder by URN, and the datasets that they flag or unflag."""
+    """The annotation changes of a reminder by URN, and the datasets whose tag they change."""
 
     changes: dict[str, AnnotationChanges]
     flagged: tuple[str, ...]
@@ -170,7 +171,7 @@ class Reminders:
         return email_of(owner, self._people().get(owner))
 
     def unflag(self, urns: Sequence[str]) -> None:
-        """Retract the flags of those datasets that are documented now."""
+        """Retract the flags of datasets whose documentation is complete now."""
         if not any(map(self._flags_datasets, self._notifications.reminders)):
             return
         store = self._store()
@@ -201,7 +202,7 @@ class Reminders:
             quiet_hours = parse_quiet_hours(reminder.quiet_hours)
             send_at = quiet_hours.next_end(now, reminder.timezone)
         messages, opted_out, unreached = self._add_channels(reminder, drafts)
-        # Before its first due time, a reminder is only run manually; that run is due now.
+        # Before its first due time, a reminder can only be run manually: that run is due now.
         run = ReminderRun(reminder=name, due_at=due_at or now, ran_at=now, position=position)
         repeated = last is not None and last.due_at >= run.due_at
         if not dry_run and not repeated and messages:
@@ -297,7 +298,7 @@ class Reminders:
     def _check_datasets(
         self, name: str, reminder: Reminder, now: datetime
     ) -> tuple[list[UndocumentedDataset], _Flags]:
-        """The undocumented datasets, and how the annotations of the reminder have to change."""
+        """The undocumented datasets, and the changes of the reminder's annotations."""
         if not self._flags_datasets(name):
             return [], _Flags({}, (), ())
         reporter = f"{REMINDER}{name}"
@@ -395,7 +396,7 @@ class Reminders:
             **(by_owner if remind_owners else {}),
             **dict.fromkeys(named, undocumented),
         }
-        days = reminder.deprecate_after_days
+        deprecate_after_days = reminder.deprecate_after_days
         for owner, datasets in sorted(recipients.items()):
             if not datasets:
                 continue
@@ -403,11 +404,11 @@ class Reminders:
                 "owner_name": printable_text(self._display_name(owner, people)),
                 "catalog_url": catalog_url(self._settings),
                 "dataset_count": plural(len(datasets), "dataset"),
-                "deprecation_tag": reminder.deprecation_tag if days else "",
-                "deprecate_after_days": str(days) if days else "",
+                "deprecation_tag": reminder.deprecation_tag if deprecate_after_days else "",
+                "deprecate_after_days": str(deprecate_after_days) if deprecate_after_days else "",
                 "time": f"{format_time(now)} UTC",
             }
-            texts = [_dataset_text(each, days) for each in datasets]
+            texts = [_dataset_text(each, deprecate_after_days) for each in datasets]
             yield ReminderMessage(
                 recipient=owner,
                 count=len(datasets),
@@ -482,9 +483,9 @@ class Reminders:
     def _events(
         self, last: ReminderRun | None, since: datetime, until: int
     ) -> Iterator[ChangeEvent]:
-        """The events after the last digest, or since a time if there was none; oldest first.
+        """The events after the last digest, or after `since` if there was none; oldest first.
 
-        Those after the position `until` are left to the next digest.
+        Events after the position `until` of the change log belong to the next digest.
         """
         log = self._store().change_log
         if last is None:
@@ -508,7 +509,7 @@ def catalog_url(settings: Settings) -> str:
 
 
 def email_of(name: str, known: User | Group | None) -> str | None:
-    """The mail address of an owner: the registered one, or else a name that is an address."""
+    """The mail address of an owner: the registered one, or the name if that is an address."""
     return (known.email if known else None) or (name if "@" in name else None)
 
 

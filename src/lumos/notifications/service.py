@@ -122,7 +122,7 @@ class NotificationService:
     def test(self, channel: str, *, owner: str | None = None) -> NotifySendReport:
         """Send a test message to one channel or subscriber.
 
-        `owner` is for an address that depends on an owner.
+        If the address of the channel depends on an owner, `owner` is required.
         """
         if channel not in self._settings.destinations:
             raise UnknownName(

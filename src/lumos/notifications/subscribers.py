@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 _CONNECT_SECONDS: Final = 10.0
 _LIMITS: Final = TimeLimits(connect=_CONNECT_SECONDS, read=TIMEOUT_SECONDS)
-# What a service answers is not used.
+# Responses are not used, so they may be cut off.
 _MAX_RESPONSE_BYTES: Final = 1024 * 1024
 
 
 class EventSink(ABC):
-    """Where the events of a subscriber are written; each event at least once."""
+    """The destination of a subscriber's events; each event is written at least once."""
 
     @abstractmethod
     def write(self, event: CloudEvent) -> str | None:
@@ -54,16 +54,16 @@ class SubscriberChannel:
         if not notification.event_id:
             return self._sink.write(sample_event(uuid.uuid4().hex, source=self._source))
         log = self._change_log()
-        found = log.find(notification.event_id)
-        if found is None:
+        entry = log.find(notification.event_id)
+        if entry is None:
             return "the event is no longer in the change log"
-        position, event = found
+        position, event = entry
         report = event_report(log, event)
         return self._sink.write(to_cloud_event(report, position=position, source=self._source))
 
 
 def create_sink(subscriber: Subscriber) -> EventSink:
-    """The sink of a subscriber; connects with the first event."""
+    """The sink of a subscriber; it connects when it writes the first event."""
     match subscriber:
         case WebhookSubscriber():
             return WebhookSink(subscriber)
@@ -86,7 +86,7 @@ def sign(body: bytes, *, id: str, timestamp: int, keys: Sequence[bytes]) -> dict
 
 
 class WebhookSink(EventSink):
-    """POST requests, which a service confirms with a status from 200 to 299."""
+    """Sends POST requests; a service confirms each with a status from 200 to 299."""
 
     def __init__(
         self,
@@ -125,7 +125,7 @@ class WebhookSink(EventSink):
 
 
 class RedisSink(EventSink):
-    """A stream, whose oldest events Redis removes when it is too long."""
+    """Adds events to a stream; Redis removes the oldest events if it becomes too long."""
 
     def __init__(self, subscriber: RedisSubscriber) -> None:
         try:
@@ -162,7 +162,7 @@ class RedisSink(EventSink):
 
 
 class KafkaSink(EventSink):
-    """A topic; the URN is the key, so that the events of a dataset are in one partition."""
+    """Writes events to a topic; the URN is the key, so a dataset's events share a partition."""
 
     def __init__(self, subscriber: KafkaSubscriber) -> None:
         try:
@@ -194,7 +194,7 @@ class KafkaSink(EventSink):
                 headers=list(headers.items()),
                 on_delivery=lambda error, _message: outcome.append(error),
             )
-            # Ends when the brokers have confirmed, or given up after the time-out.
+            # Returns when the brokers have confirmed the event, or after the time-out.
             self._producer.flush(TIMEOUT_SECONDS + _CONNECT_SECONDS)
         except KafkaException as problem:
             outcome.append(problem.args[0])

@@ -1,4 +1,4 @@
-"""Sums the files of a dataset by the day that their partition names (pure)."""
+"""Sums the files of a dataset by the day in the values of their partition (pure)."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -11,14 +11,14 @@ from lumos.model.report import Report
 from lumos.profiles.plan import SourceFile
 from lumos.releases.windows import Granularity, partition_time
 
-# Partitions of a year or a month have no days that could be missing.
-_WITHIN_A_DAY: Final = ("day", "hour", "minute")
-# Names such as year 9999 for unknown times would fill centuries with missing days.
+# Partitions of a year or a month cover many days, so that no single day can be missing.
+_AT_MOST_A_DAY: Final = ("day", "hour", "minute")
+# Longer gaps are ignored: a placeholder such as the year 9999 would add centuries of missing days.
 _MAX_GAP: Final = 366
 
 
 class PartitionDay(Report, frozen=True, kw_only=True):
-    """The files whose partitions name one day; `rows` is null if a file's number is unknown."""
+    """The files whose partitions name one day; `rows` is null if it is unknown for any file."""
 
     day: date
     partitions: int
@@ -30,8 +30,8 @@ class PartitionDay(Report, frozen=True, kw_only=True):
 class PartitionDays(Report, frozen=True, kw_only=True):
     """The days of a dataset, oldest first, and the days between them without any partition.
 
-    Partitions of a month or a year count for their first day. `undated` files have no time
-    partition.
+    A partition of a month or a year is listed under its first day. `undated` is the number of files
+    without a time partition.
     """
 
     granularity: Granularity | None
@@ -58,7 +58,7 @@ def sum_by_day(files: Iterable[SourceFile]) -> PartitionDays:
     return PartitionDays(
         granularity=granularity,
         days=days,
-        missing=tuple(_missing(sorted(sums))) if granularity in _WITHIN_A_DAY else (),
+        missing=tuple(_missing(sorted(sums))) if granularity in _AT_MOST_A_DAY else (),
         undated=undated,
     )
 
@@ -76,8 +76,8 @@ class _Sums:
         self._partitions.add(file.partition)
         self._files += 1
         self._bytes += max(0, file.task.size)
-        unknown = self._rows is None or file.rows is None
-        self._rows = None if unknown else (self._rows or 0) + (file.rows or 0)
+        is_unknown = self._rows is None or file.rows is None
+        self._rows = None if is_unknown else (self._rows or 0) + (file.rows or 0)
 
     def report(self, day: date) -> PartitionDay:
         return PartitionDay(

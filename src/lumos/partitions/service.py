@@ -40,7 +40,7 @@ class Partitions:
         return self.reader().show_many([urn])[urn]
 
     def reader(self) -> "PartitionReader":
-        """A reader for many datasets, which reads each scan once."""
+        """A reader for many datasets; it reads the manifest of each scan only once."""
         return PartitionReader(self._settings, self._store(), self._state())
 
 

@@ -1,4 +1,4 @@
-"""Which time partitions the files of a dataset have, and when these arrived (pure)."""
+"""Finds the time partitions in the paths of a dataset's files, and their arrival times (pure)."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -13,9 +13,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Arrivals(NamedTuple):
-    """The time partitions, each with the time of its oldest file if known, and the newest file.
+    """The time partitions, each with the time of its oldest file, or None if that is unknown.
 
-    `granularity` is that of most partitions, and None if there are no time partitions.
+    `newest` is the time of the newest file. `granularity` is that of most partitions, or None if
+    there are no time partitions.
     """
 
     partitions: dict[PartitionTime, datetime | None]

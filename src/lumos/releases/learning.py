@@ -1,7 +1,7 @@
 """Learns the schedule of a dataset from the arrival times of its partitions (pure).
 
-A partition is named after the period that it covers, so that its arrival is measured from the end
-of that period; where partitions arrive within the period that names them, from its begin.
+A partition is named after the period that it covers, so its arrival is measured from the end of
+that period. If partitions arrive before that end, it is measured from the start of the period.
 """
 
 from collections import Counter
@@ -20,6 +20,7 @@ from lumos.releases.windows import PartitionTime
 Period = Literal["hour", "day", "week", "month"]
 MIN_ARRIVALS: Final = 5
 MAX_ARRIVALS: Final = 60
+# The shortest and the longest time between the starts of two partitions.
 _LENGTHS: Final[dict[Period, tuple[timedelta, timedelta]]] = {
     "hour": (timedelta(hours=1), timedelta(hours=1)),
     "day": (timedelta(days=1), timedelta(days=1)),
@@ -28,15 +29,15 @@ _LENGTHS: Final[dict[Period, tuple[timedelta, timedelta]]] = {
 }
 _WEEKDAYS: Final = 7
 # The share of arrivals that the learnt lag covers.
-_COVERED: Final = 0.95
-_STEP_OF_LAG: Final = 15
+_COVERED_SHARE: Final = 0.95
+_LAG_STEP_MINUTES: Final = 15
 
 
 class LearntSchedule(msgspec.Struct, frozen=True, kw_only=True):
     """A schedule that the arrivals of partitions suggest.
 
     `confidence` is the share of the observed partitions that arrived within the lag, reduced for
-    few observations. `partition_offset` is how many due times before a run its partition begins.
+    few observations. A run writes the partition that begins `partition_offset` due times earlier.
     """
 
     schedule: Schedule
@@ -57,59 +58,59 @@ def learn_schedule(
     """The schedule of the newest partitions, given with their arrival times; None if unclear."""
     zone = ZoneInfo(timezone)
     newest = sorted(arrivals.items())[-MAX_ARRIVALS:]
-    seen = [_Arrival(time.start.replace(tzinfo=zone), at) for time, at in newest]
-    period = _period_of(seen)
+    observed = [_Arrival(time.start.replace(tzinfo=zone), at) for time, at in newest]
+    period = _period_of(observed)
     if period is None:
         return None
-    single = _arrived_alone(seen, _LENGTHS[period][0])
-    if len(single) < MIN_ARRIVALS:
+    separate_arrivals = _arrived_separately(observed, _LENGTHS[period][0])
+    if len(separate_arrivals) < MIN_ARRIVALS:
         return None
-    offset = 1 if _median(_lags(single, period, 1)) >= timedelta() else 0
-    lags = sorted(_lags(single, period, offset))
-    lag = _round_up(lags[min(len(lags) - 1, ceil(_COVERED * len(lags)) - 1)])
+    offset = 1 if _median(_lags(separate_arrivals, period, 1)) >= timedelta() else 0
+    lags = sorted(_lags(separate_arrivals, period, offset))
+    lag = _round_up(lags[min(len(lags) - 1, ceil(_COVERED_SHARE * len(lags)) - 1)])
     on_time = sum(timedelta() <= each <= lag for each in lags)
     return LearntSchedule(
         schedule=Schedule(
-            cron=_cron(period, single[-1].start),
+            cron=_cron(period, separate_arrivals[-1].start),
             timezone=timezone,
             availability_lag_minutes=int(lag.total_seconds()) // 60,
         ),
         partition_offset=offset,
-        confidence=round(on_time / (len(seen) + 2), 2),
-        partitions=len(seen),
+        confidence=round(on_time / (len(observed) + 2), 2),
+        partitions=len(observed),
         on_time=on_time,
     )
 
 
-def _period_of(seen: list[_Arrival]) -> Period | None:
-    """The period that most partitions are apart."""
+def _period_of(observed: list[_Arrival]) -> Period | None:
+    """The most frequent time between two partitions, if it is that of more than half of them."""
     periods: Counter[Period | None] = Counter()
-    for earlier, later in pairwise(seen):
+    for earlier, later in pairwise(observed):
         # In local time, so that a day of 23 hours is a day.
         gap = later.start.replace(tzinfo=None) - earlier.start.replace(tzinfo=None)
-        fits = (name for name, (least, most) in _LENGTHS.items() if least <= gap <= most)
-        periods[next(fits, None)] += 1
+        matching = (name for name, (least, most) in _LENGTHS.items() if least <= gap <= most)
+        periods[next(matching, None)] += 1
     if not periods:
         return None
     period, count = periods.most_common(1)[0]
     return period if count * 2 > periods.total() else None
 
 
-def _arrived_alone(seen: list[_Arrival], period: timedelta) -> list[_Arrival]:
-    """The partitions that were not loaded together with others, as in a backfill."""
-    near = period / 4
-    by_time = sorted(seen, key=lambda each: each.at)
-    bulk = {
+def _arrived_separately(observed: list[_Arrival], period: timedelta) -> list[_Arrival]:
+    """The partitions that did not arrive together with others; a backfill loads many at once."""
+    max_gap = period / 4
+    by_time = sorted(observed, key=lambda each: each.at)
+    loaded_together = {
         each
         for earlier, later in pairwise(by_time)
-        if later.at - earlier.at < near
+        if later.at - earlier.at < max_gap
         for each in (earlier, later)
     }
-    return [each for each in seen if each not in bulk]
+    return [each for each in observed if each not in loaded_together]
 
 
 def _lags(arrivals: list[_Arrival], period: Period, offset: int) -> list[timedelta]:
-    """How long after their due times partitions arrived."""
+    """The time between the due time of each partition and its arrival."""
     return [
         each.at.astimezone(UTC) - _add_periods(each.start, period, offset).astimezone(UTC)
         for each in arrivals
@@ -139,7 +140,7 @@ def _cron(period: Period, start: datetime) -> str:
 
 def _round_up(lag: timedelta) -> timedelta:
     minutes = max(0.0, lag.total_seconds() / 60)
-    return timedelta(minutes=ceil(minutes / _STEP_OF_LAG) * _STEP_OF_LAG)
+    return timedelta(minutes=ceil(minutes / _LAG_STEP_MINUTES) * _LAG_STEP_MINUTES)
 
 
 def _median(values: list[timedelta]) -> timedelta:

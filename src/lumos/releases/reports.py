@@ -1,4 +1,4 @@
-"""What `lumos release` prints with --json."""
+"""Reports of `lumos release`."""
 
 from datetime import datetime
 

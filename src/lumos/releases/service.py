@@ -1,9 +1,9 @@
 """The service behind `lumos release`: refreshes metadata once data after a release is available.
 
-A release is announced once. For each dataset with a schedule, the first run after the release is
-found, and a job is put into the registry for the time when its data is available. The job scans
-the source; while the partition of that run is missing, it puts a later job into the registry, until
-the time to give up.
+A release is announced once. For each dataset with a schedule, this determines the first run after
+the release, and adds a job to the registry for the time when the data of that run is available. The
+job scans the source. If the partition of the run is still missing, the job adds another one for a
+later time, until the time to give up.
 """
 
 from collections import Counter
@@ -59,11 +59,12 @@ MIN_CONFIDENCE: Final = 0.6
 _MAX_NAME_LENGTH: Final = 200
 _MAX_PARTITIONS: Final = 10_000
 _MAX_EVENTS: Final = 50
-# How long to wait between two looks for a late partition, and for how long in all.
+# The time between two attempts to find a late partition.
 _MIN_WAIT: Final = timedelta(minutes=5)
 _MAX_WAIT: Final = timedelta(hours=6)
-_MIN_PATIENCE: Final = timedelta(hours=6)
-_MAX_PATIENCE: Final = timedelta(days=7)
+# The time after which a late partition is given up.
+_MIN_TOTAL_WAIT: Final = timedelta(hours=6)
+_MAX_TOTAL_WAIT: Final = timedelta(days=7)
 
 
 class _Target(NamedTuple):
@@ -74,7 +75,7 @@ class _Target(NamedTuple):
 class Releases:
     """Announces releases and refreshes the datasets after them.
 
-    `scan` scans the sources of some datasets and publishes what changed.
+    `scan` scans sources and publishes the changes.
     """
 
     def __init__(
@@ -101,9 +102,9 @@ class Releases:
     ) -> ReleaseReport:
         """Announce a release: schedule a refresh of each dataset for when its data is available.
 
-        `datasets` is a name or a pattern; by default all datasets with a schedule are refreshed.
-        `at` is the time of the release, by default now. Announcing it again adds datasets; those
-        that it already has do not change.
+        `datasets` is a name or a pattern; by default, all datasets with a schedule are refreshed.
+        `at` is the time of the release, by default now. Announcing a release again adds datasets,
+        without changing the refreshes of those that it already has.
         """
         name = name.strip()
         if not name or len(name) > _MAX_NAME_LENGTH:
@@ -156,7 +157,7 @@ class Releases:
     ) -> ReleaseRefresh:
         arrivals = _arrivals(scanned, known.urn)
         window = next_window(schedule, release.at, partition_offset=_offset(arrivals, schedule))
-        patience = min(max(2 * period_of(schedule, window.run), _MIN_PATIENCE), _MAX_PATIENCE)
+        total_wait = min(max(2 * period_of(schedule, window.run), _MIN_TOTAL_WAIT), _MAX_TOTAL_WAIT)
         return ReleaseRefresh(
             urn=known.urn,
             state="waiting",
@@ -164,17 +165,17 @@ class Releases:
             partition=_partition_name(window, schedule, arrivals.granularity),
             available=window.available,
             next_look=window.available,
-            give_up=window.available + patience,
+            give_up=window.available + total_wait,
             before=_summary(known, dataset),
         )
 
     def refresh(
         self, name: str, *, source: str | None = None, due_only: bool = False
     ) -> ReleaseReport:
-        """Scan the datasets of a release that are waiting, and record which have arrived.
+        """Scan the waiting datasets of a release, and record those whose data has arrived.
 
-        This is what the jobs of a release do, each for one source and for the datasets whose data
-        is due. Datasets whose data is late are checked again later.
+        Each job of a release calls this for one source and, with `due_only`, only for the datasets
+        whose data is due. Datasets whose data is late are checked again later.
         """
         store, now = self._store(), self._clock()
         release = self._release(store, name)
@@ -191,34 +192,33 @@ class Releases:
         problem = self._scan_failure(list(sources)) if sources else None
         entries = {known.urn: (known, dataset) for known, dataset in _live_entries(store, waiting)}
         scanned = ScannedDatasets(self._settings, store, state=self._state())
-        after, late = [], []
+        updated, late = [], []
         for urn, refresh in waiting.items():
-            tried = msgspec.structs.replace(
+            attempted = msgspec.structs.replace(
                 refresh, attempts=refresh.attempts + 1, updated_at=now, reason=None
             )
             if urn not in entries:
                 missing = "the dataset was missing at the scan"
-                after.append(msgspec.structs.replace(tried, state="failed", reason=missing))
+                updated.append(msgspec.structs.replace(attempted, state="failed", reason=missing))
                 continue
             known, dataset = entries[urn]
             reason = problem or _missing(refresh, _arrivals(scanned, urn), dataset)
             if reason is None:
-                after.append(self._complete_refresh(tried, known, dataset, release))
+                updated.append(self._complete_refresh(attempted, known, dataset, release))
             elif refresh.give_up is not None and now >= refresh.give_up:
-                after.append(msgspec.structs.replace(tried, state="given up", reason=reason))
+                updated.append(msgspec.structs.replace(attempted, state="given up", reason=reason))
             else:
-                next_look = _next_look(tried, now)
-                tried = msgspec.structs.replace(tried, reason=reason, next_look=next_look)
-                after.append(tried)
-                late.append(_Target(known, tried))
-        store.releases.update(name, after, _requests(release, late))
+                next_look = _next_look(attempted, now)
+                attempted = msgspec.structs.replace(attempted, reason=reason, next_look=next_look)
+                updated.append(attempted)
+                late.append(_Target(known, attempted))
+        store.releases.update(name, updated, _requests(release, late))
         return self.show(name)
 
     def _scan_failure(self, sources: Sequence[str]) -> str | None:
-        """Scan sources, and return the reason if some of them could not be scanned.
+        """Scan sources; return a reason if any of them could not be scanned.
 
-        A source that cannot be reached is like late data: it is tried again until the time to
-        give up.
+        The caller handles that like late data: it tries again until the time to give up.
         """
         try:
             report = self._scan(sources)
@@ -230,7 +230,7 @@ class Releases:
     def _complete_refresh(
         self, refresh: ReleaseRefresh, known: KnownDataset, dataset: Dataset, release: Release
     ) -> ReleaseRefresh:
-        """A refresh whose data was scanned, with what changed since the release."""
+        """Complete a refresh whose data was scanned, with the changes since the release."""
         events = list(
             self._changes.iterate(
                 since=release.at,
@@ -316,11 +316,11 @@ class Releases:
         store, now = self._store(), self._clock()
         known = store.list(DatasetFilter()) if dataset is None else find_datasets(store, dataset)
         schedules: dict[str, Schedule] = store.aspects("schedule")
-        found = []
+        scheduled = []
         for each in known:
             if (schedule := schedules.get(each.urn)) is not None:
                 window = next_window(schedule, now)
-                found.append(
+                scheduled.append(
                     ScheduledDataset(
                         urn=each.urn,
                         schedule=schedule,
@@ -328,7 +328,7 @@ class Releases:
                         next_available=window.available,
                     )
                 )
-        return DatasetSchedulesReport(datasets=tuple(found))
+        return DatasetSchedulesReport(datasets=tuple(scheduled))
 
     def learn(
         self, dataset: str, *, timezone: str = "UTC", apply: bool = False
@@ -380,7 +380,7 @@ def _set_command(dataset: str) -> str:
 
 
 def _requests(release: Release, targets: Iterable[_Target]) -> list[JobRequest]:
-    """One job for all datasets of a source that are looked for at the same time."""
+    """The jobs to request: one for all datasets of a source with the same time of the next look."""
     due = {
         (each.known.source, each.refresh.next_look)
         for each in targets
@@ -431,17 +431,17 @@ def _partition_name(
 
 
 def _missing(refresh: ReleaseRefresh, arrivals: Arrivals, dataset: Dataset) -> str | None:
-    """What has not arrived: the partition of the run, or without partitions any later file."""
+    """Why the data of a run is missing: its partition or, without partitions, any later file."""
     if refresh.partition is not None:
-        is_there = any(time.text == refresh.partition for time in arrivals.partitions)
-        return None if is_there else f"{refresh.partition} has not arrived"
+        has_arrived = any(time.text == refresh.partition for time in arrivals.partitions)
+        return None if has_arrived else f"{refresh.partition} has not arrived"
     newest = arrivals.newest or (dataset.statistics and dataset.statistics.last_modified)
-    is_there = bool(newest and refresh.run and newest >= refresh.run)
-    return None if is_there else "data after the run has not arrived"
+    has_arrived = bool(newest and refresh.run and newest >= refresh.run)
+    return None if has_arrived else "data after the run has not arrived"
 
 
 def _live_entries(store: Store, urns: Iterable[str]) -> Iterator[tuple[KnownDataset, Dataset]]:
-    """The live datasets among some, by URN, read in batches."""
+    """The live datasets among `urns`, sorted by URN and read in batches."""
     for batch in batches(sorted(urns)):
         for _, stored in sorted(store.entries.get_many(batch).items()):
             if stored.known.state == "live":
@@ -449,7 +449,7 @@ def _live_entries(store: Store, urns: Iterable[str]) -> Iterator[tuple[KnownData
 
 
 def _to_utc(value: str | datetime, now: datetime, *, end: bool = False) -> datetime:
-    """A time that a user gives; times without a zone are in UTC."""
+    """Convert a time that a user entered to UTC; times without a zone are in UTC."""
     if isinstance(value, str):
         return parse_time(value, now=now, end=end)
     return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)

@@ -1,8 +1,8 @@
-"""Run windows: when a dataset runs, which partition a run writes, when that is available (pure).
+"""Run windows: when a dataset is updated, with which partition, and when it is available (pure).
 
-A run at one due time of the schedule writes the partition that begins `partition_offset` due times
-earlier: a daily run at 02:00 usually writes the partition of the day before, which is an offset of
-one. The partition is available `availability_lag_minutes` after the run has started.
+A run at a due time of the schedule writes the partition that begins `partition_offset` due times
+earlier. For example, a daily run at 02:00 usually writes the partition of the day before: the
+offset is one. The partition is available `availability_lag_minutes` after the run has started.
 """
 
 import re
@@ -33,7 +33,8 @@ _FORMATS: Final[dict[Granularity, str]] = {
     "minute": "%Y-%m-%dT%H:%M",
 }
 _SEPARATED_DIGITS: Final = re.compile(r"[0-9]+(?:[-_/.: T]?[0-9]+)*Z?", re.ASCII)
-# How far back the due times before a time are searched: for hourly, daily, monthly, rare schedules.
+# Due times before a time are searched in ever longer periods before it: enough for schedules that
+# are hourly, daily, monthly and rare.
 _LOOK_BACK: Final = (
     timedelta(hours=6),
     timedelta(days=8),
@@ -44,7 +45,7 @@ DEFAULT_OFFSET: Final = 1
 
 
 class RunWindow(msgspec.Struct, frozen=True, kw_only=True):
-    """A run, the begin of the partition that it writes, and when that partition is expected."""
+    """A run, the start of the partition that it writes, and when that partition is available."""
 
     run: datetime
     partition: datetime
@@ -90,19 +91,20 @@ def _window(schedule: Schedule, run: datetime, partition_offset: int) -> RunWind
 
 
 def _due_before(schedule: Schedule, run: datetime, count: int) -> datetime:
-    """The due time that is `count` due times before another one."""
+    """The due time that is `count` due times before that of a run."""
     for span in _LOOK_BACK:
         times = due_times(schedule.cron, schedule.timezone, run - span)
-        before = list(takewhile(lambda due: due < run, times))
-        if len(before) >= count:
-            return before[-count]
+        earlier = list(takewhile(lambda due: due < run, times))
+        if len(earlier) >= count:
+            return earlier[-count]
     return run
 
 
 def partition_time(values: Iterable[str]) -> PartitionTime | None:
-    """The time named by the values of a path's partitions, from year to minute.
+    """The time that the partition values in a path name, with a granularity from year to minute.
 
-    One value may name all of it (`2026-11-16`, `2026111605`), or each its part (`2026`, `11`).
+    One value may contain the whole time (`2026-11-16`, `2026111605`), or each value a part of it
+    (`2026`, `11`).
     """
     digits = ""
     for value in values:
@@ -110,7 +112,7 @@ def partition_time(values: Iterable[str]) -> PartitionTime | None:
             return None
         parts = re.findall(r"[0-9]+", value)
         digits += "".join(part if len(part) % 2 == 0 else f"0{part}" for part in parts)
-    # Seconds do not tell partitions apart.
+    # Seconds are ignored: no two partitions begin in the same minute.
     digits = digits[:12]
     granularity = _GRANULARITIES.get(len(digits))
     if granularity is None:
@@ -126,17 +128,17 @@ def partition_time(values: Iterable[str]) -> PartitionTime | None:
 def expected_partition(
     window: RunWindow, schedule: Schedule, granularity: Granularity
 ) -> PartitionTime:
-    """The partition of a window, as paths with this granularity name it."""
+    """The time that paths with this granularity contain for the partition of a window."""
     local = window.partition.astimezone(ZoneInfo(schedule.timezone))
     digits = local.strftime("%Y%m%d%H%M")
     length = next(length for length, each in _GRANULARITIES.items() if each == granularity)
-    found = partition_time([digits[:length]])
-    assert found is not None, f"{digits[:length]} is not a time"
-    return found
+    partition = partition_time([digits[:length]])
+    assert partition is not None, f"{digits[:length]} is not a time"
+    return partition
 
 
 def period_of(schedule: Schedule, at: datetime) -> timedelta:
-    """The usual time between two runs around a time."""
+    """The median time between the runs that follow a time."""
     times: list[datetime] = []
     for due in due_times(schedule.cron, schedule.timezone, at.astimezone(UTC)):
         times.append(due)

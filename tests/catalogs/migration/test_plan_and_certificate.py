@@ -102,7 +102,7 @@ def test_a_plan_names_what_the_target_cannot_hold(
     finally:
         plugins.unregister(plugins.PLATFORMS, JsonFolder.kind)
     assert (loss.aspect, loss.entries, loss.examples) == ("term.definition", 1, ("Order",))
-    assert "json-folder cannot hold it exactly" in loss.why
+    assert "json-folder cannot store it exactly" in loss.why
 
 
 def test_a_certificate_holds_until_the_target_changes(lake: Lumos, workplace: Path) -> None:

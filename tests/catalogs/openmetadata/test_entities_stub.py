@@ -9,7 +9,7 @@ import pytest
 from catalogs.servers.http import Server
 from catalogs.servers.openmetadata import Openmetadata
 from catalogs.servers.spec import specification
-from lumos.catalogs.openmetadata.kinds import locate, name_of
+from lumos.catalogs.openmetadata.kinds import locate, urn_of
 from lumos.catalogs.openmetadata.platform import Openmetadata as Platform
 from lumos.model.catalog import CatalogEntity, CatalogEntry, GlossaryTerm
 from lumos.model.dataset import Documentation, Governance, Owner
@@ -276,7 +276,7 @@ def test_edges_of_format_1_0_are_those_of_the_same_entity(estate: Estate) -> Non
     ],
 )
 def test_an_entity_has_one_urn(type: str, fqn: str, urn: str) -> None:
-    assert name_of(type, fqn) == urn
+    assert urn_of(type, fqn) == urn
     if fqn != "lumos.a/b" and type != "tag":
         assert locate(urn) == (type, fqn)
 

@@ -45,8 +45,8 @@ class GraphCatalog(WritesInGroups):
     def export_each(self, *, after: str | None = None) -> Iterator[CatalogEntry | FailedEntry]:
         keys = {dataset_urn(key): key for key in self._graph.keys(TABLE)}
         urns = sorted(urn for urn in keys if after is None or urn > after)
-        for some in batched(urns, _PAGE):
-            page = {Node(TABLE, keys[urn]): urn for urn in some}
+        for batch in batched(urns, _PAGE):
+            page = {Node(TABLE, keys[urn]): urn for urn in batch}
             fragments = self._graph.read(list(page))
             for node, urn in page.items():
                 if node in fragments:
@@ -78,8 +78,8 @@ class GraphCatalog(WritesInGroups):
         changed: set[Node] = set()
 
         def send(nodes: Sequence[Node]) -> None:
-            some = {node: wanted[node].fragment for node in nodes}
-            changed.update(self._graph.write(some, before))
+            fragments = {node: wanted[node].fragment for node in nodes}
+            changed.update(self._graph.write(fragments, before))
 
         def size(node: Node) -> int:
             return len(wanted[node].fragment.relations)
@@ -97,11 +97,11 @@ class GraphCatalog(WritesInGroups):
 
     def erase_many(self, urns: Sequence[str]) -> None:
         keys = filter(None, map(table_key, dict.fromkeys(urns)))
-        for some in batched(keys, _MAX_TABLES):
-            self._graph.write(dict.fromkeys(Node(TABLE, key) for key in some), {})
+        for batch in batched(keys, _MAX_TABLES):
+            self._graph.write(dict.fromkeys(Node(TABLE, key) for key in batch), {})
 
     def items(self) -> Iterator[CatalogItem]:
-        # Earlier versions stored entities that are dashboards now as other items.
+        # Earlier versions stored some entities as generic items that are now stored as dashboards.
         dashboards: set[str] = set()
         for label in LABELS:
             for keys in batched(sorted(self._graph.keys(label)), _PAGE):

@@ -22,18 +22,19 @@ _MAX_FIELD_SIZE: Final = 64 * 1024 * 1024
 _NODE: Final = ("LABEL", "KEY")
 _RELATION: Final = ("START_KEY", "START_LABEL", "END_KEY", "END_LABEL", "TYPE", "REVERSE_TYPE")
 _PAIRS: Final = frozenset(graph.REVERSE.items())
-# Relations above a schema or a group of dashboards, relations to these, and relations that
-# databuilder writes from the other end.
+# Relations from a schema or a group of dashboards to its parents.
 _PARENT_RELATIONS: Final = frozenset({"CLUSTER_OF", "DASHBOARD_GROUP_OF", "SCHEMA_OF"})
+# Relations from a dashboard or table to its group or schema.
 _TO_PARENTS: Final = ("DASHBOARD_OF", "TABLE_OF")
+# Relations that databuilder writes from their other end.
 _WRITTEN_REVERSED: Final = _PARENT_RELATIONS | {"HAS_UPSTREAM", "TABLE_OF", "WATERMARK"}
 
 
 class CsvFolder(graph.Graph):
     """The graph of a folder, in memory until it is saved.
 
-    Nodes and relations that no fragment contains, and properties that Lumos does not know, are
-    kept. References that no fragment needs any more are dropped.
+    Saving preserves nodes and relations that no fragment contains, and properties that Lumos does
+    not know. It drops references that no fragment needs any more.
     """
 
     def __init__(
@@ -43,7 +44,7 @@ class CsvFolder(graph.Graph):
         self._fragments: dict[Node, Fragment] = {}
         self._nodes: dict[Node, Properties] = {}
         self._relations: dict[Relation, Properties] = {}
-        _finish(folder)
+        _finish_commit(folder)
         self._version = _version(folder)
         for row in self._rows(_NODES, _NODE):
             node = Node(row.pop("LABEL"), row.pop("KEY"))
@@ -54,7 +55,7 @@ class CsvFolder(graph.Graph):
             if (reverse, type) in _PAIRS:
                 each = Relation(each.end, reverse, each.start, type)
             self._relations.setdefault(each, {}).update(row)
-        self._unknown = self._read_fragments()
+        self._outside_fragments = self._read_fragments()
 
     def keys(self, label: str) -> Collection[str]:
         return [node.key for node in self._fragments if node.label == label]
@@ -82,12 +83,12 @@ class CsvFolder(graph.Graph):
         return changed
 
     def _forget(self, root: Node) -> None:
-        """Drop the unknown parts of a removed table."""
+        """Drop the parts of a removed table that are in no fragment."""
 
         def is_part(node: Node) -> bool:
             return node == root or node.key.startswith(f"{root.key}/")
 
-        nodes, relations = self._unknown
+        nodes, relations = self._outside_fragments
         nodes -= {node for node in nodes if is_part(node)}
         relations -= {each for each in relations if is_part(each.start) or is_part(each.end)}
 
@@ -99,18 +100,18 @@ class CsvFolder(graph.Graph):
                 platform=self._platform,
             )
         self._folder.mkdir(parents=True, exist_ok=True)
-        staged = Path(mkdtemp(prefix=".", dir=self._folder))
+        staging = Path(mkdtemp(prefix=".", dir=self._folder))
         try:
-            self._write_files(staged)
-            staged.rename(self._folder / _COMMITTED)
+            self._write_files(staging)
+            staging.rename(self._folder / _COMMITTED)
         except BaseException:
-            shutil.rmtree(staged, ignore_errors=True)
+            shutil.rmtree(staging, ignore_errors=True)
             raise
-        _finish(self._folder)
+        _finish_commit(self._folder)
         self._version = _version(self._folder)
 
     def _read_fragments(self) -> tuple[set[Node], set[Relation]]:
-        """Find all fragments; returns the nodes and relations that belong to none."""
+        """Find all fragments; return the nodes and relations that belong to none of them."""
         outgoing: dict[Node, list[Relation]] = {}
         for each in self._relations:
             outgoing.setdefault(each.start, []).append(each)
@@ -118,23 +119,25 @@ class CsvFolder(graph.Graph):
         for root, properties in self._nodes.items():
             if root.label == graph.COLUMN or not self._is_marked(root):
                 continue
-            part = Fragment.of(root, graph.modelled(root.label, properties))
-            waiting, seen, parents = [root], {root}, []
-            while waiting:
-                for each in outgoing.get(waiting.pop(), ()):
-                    is_above = each.type in _PARENT_RELATIONS
-                    if is_above:
+            fragment = Fragment.of(root, graph.modelled(root.label, properties))
+            pending, seen, parents = [root], {root}, []
+            while pending:
+                for each in outgoing.get(pending.pop(), ()):
+                    is_parent_relation = each.type in _PARENT_RELATIONS
+                    if is_parent_relation:
                         parents.append(each)
-                        part.references[each.end] = {}
+                        fragment.references[each.end] = {}
                     elif each.type in graph.FOLLOWED.get(each.start.label, ()):
-                        part.add_found(each, self._relations[each], self._nodes.get(each.end, {}))
-                        is_above = each.type in _TO_PARENTS
-                    if (is_above or each.end in part.nodes) and each.end not in seen:
+                        fragment.add_read(
+                            each, self._relations[each], self._nodes.get(each.end, {})
+                        )
+                        is_parent_relation = each.type in _TO_PARENTS
+                    if (is_parent_relation or each.end in fragment.nodes) and each.end not in seen:
                         seen.add(each.end)
-                        waiting.append(each.end)
-            self._fragments[root] = part._replace(parents=tuple(parents))
-            nodes -= part.nodes.keys() | part.references.keys()
-            relations -= {*part.relations, *parents}
+                        pending.append(each.end)
+            self._fragments[root] = fragment._replace(parents=tuple(parents))
+            nodes -= fragment.nodes.keys() | fragment.references.keys()
+            relations -= {*fragment.relations, *parents}
         return nodes | {end for each in relations for end in (each.start, each.end)}, relations
 
     def _is_marked(self, node: Node) -> bool:
@@ -199,23 +202,23 @@ class CsvFolder(graph.Graph):
 
     def _graph(self) -> tuple[dict[Node, Properties], dict[Relation, Properties]]:
         """All nodes and relations, with the properties that Lumos does not know."""
-        relations = {each: self._relations[each] for each in self._unknown[1]}
-        nodes = {node: self._reference(node, {}) for node in self._unknown[0]}
-        for part in self._fragments.values():
-            for each, properties in part.relations.items():
-                relations[each] = _unknown(each.type, self._relations.get(each, {})) | properties
-            relations.update((each, self._relations.get(each, {})) for each in part.parents)
-            for node, properties in part.references.items():
+        relations = {each: self._relations[each] for each in self._outside_fragments[1]}
+        nodes = {node: self._reference(node, {}) for node in self._outside_fragments[0]}
+        for fragment in self._fragments.values():
+            for each, properties in fragment.relations.items():
+                relations[each] = _unmodelled(each.type, self._relations.get(each, {})) | properties
+            relations.update((each, self._relations.get(each, {})) for each in fragment.parents)
+            for node, properties in fragment.references.items():
                 nodes.setdefault(node, self._reference(node, properties))
-        for part in self._fragments.values():
-            for node, properties in part.nodes.items():
-                nodes[node] = _unknown(node.label, self._nodes.get(node, {})) | properties
+        for fragment in self._fragments.values():
+            for node, properties in fragment.nodes.items():
+                nodes[node] = _unmodelled(node.label, self._nodes.get(node, {})) | properties
         return nodes, relations
 
     def _reference(self, node: Node, properties: Properties) -> Properties:
-        # An item when it was read, now only the target of a reference.
-        is_former = self._is_marked(node) and node.label != graph.COLUMN
-        return node.reference if is_former else self._nodes.get(node) or properties
+        # The node was an item when it was read, and is now only the target of a reference.
+        was_item = self._is_marked(node) and node.label != graph.COLUMN
+        return node.reference if was_item else self._nodes.get(node) or properties
 
 
 def check_writable(folder: Path) -> None:
@@ -230,8 +233,8 @@ def check_writable(folder: Path) -> None:
         )
 
 
-def _finish(folder: Path) -> None:
-    """Move a complete new version to its location; readers do this too if the writer was killed."""
+def _finish_commit(folder: Path) -> None:
+    """Move a complete new version to its location; also done by readers, if a writer was killed."""
     committed = folder / _COMMITTED
     for kind in (_NODES, _RELATIONS):
         if (committed / kind).exists():
@@ -246,7 +249,7 @@ def _version(folder: Path) -> tuple[tuple[str, int, int], ...]:
     return tuple((str(each), each.stat().st_mtime_ns, each.stat().st_size) for each in paths)
 
 
-def _unknown(kind: str, properties: Properties) -> Properties:
+def _unmodelled(kind: str, properties: Properties) -> Properties:
     known = graph.modelled(kind, properties)
     return {key: value for key, value in properties.items() if key not in known}
 

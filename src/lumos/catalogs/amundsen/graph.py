@@ -1,4 +1,4 @@
-"""Amundsen's graph as databuilder publishes it: labels, types and parts of it."""
+"""Amundsen's graph as databuilder publishes it: its labels, types of relations and fragments."""
 
 import re
 from abc import ABC, abstractmethod
@@ -29,15 +29,16 @@ REVERSE: Final = {
     "LAST_UPDATED_AT": "LAST_UPDATED_TIME_OF", "OWNER": "OWNER_OF", "READ_BY": "READ",
     "SCHEMA_OF": "SCHEMA", "TABLE_OF": "TABLE", "TAGGED_BY": "TAG", "WATERMARK": "BELONG_TO_TABLE",
 }  # fmt: skip
-# The relations that are read for each label, and those that lead to parts of a node.
+# By label: the types of relations from such a node that are read.
 FOLLOWED: Final = {
     TABLE: ("COLUMN", "DESCRIPTION", "HAS_BADGE", "HAS_UPSTREAM", "LAST_UPDATED_AT", "OWNER",
             "READ_BY", "TABLE_OF", "TAGGED_BY", "WATERMARK"),
     COLUMN: ("DESCRIPTION", "HAS_BADGE", "HAS_UPSTREAM"),
     DASHBOARD: ("DASHBOARD_OF", "DASHBOARD_WITH_TABLE", "DESCRIPTION", "OWNER", "TAGGED_BY"),
 }  # fmt: skip
+# The types of relations that lead from a node to a part of it.
 PARTS: Final = ("COLUMN", "DESCRIPTION", "LAST_UPDATED_AT", "WATERMARK")
-# The properties that Lumos reads and writes, by label or type, besides those with its prefix.
+# By label or type: the properties that Lumos reads and writes, besides those named `lumos_...`.
 MODELLED: Final = {
     TABLE: {"name", "is_view"}, COLUMN: {"name", "col_type", "sort_order"}, TAG: {"tag_type"},
     USER: {"email", "full_name", "role_name", "team_name", "is_active"}, BADGE: {"category"},
@@ -46,7 +47,7 @@ MODELLED: Final = {
     "Timestamp": {"last_updated_timestamp", "timestamp", "name"},
     "Watermark": {"partition_key", "partition_value"},
 }  # fmt: skip
-# A node without this property is only the target of references.
+# By label: a property without which a node is only the target of references.
 MARK: Final = {
     TABLE: "name", COLUMN: "name", DASHBOARD: "name", USER: "is_active", TAG: "lumos_item",
     ITEM: "lumos_item",
@@ -82,10 +83,10 @@ Neighbours: TypeAlias = Callable[[Node, str], dict[Node, Properties]]
 
 
 class Fragment(NamedTuple):
-    """The nodes of a table, dashboard or other item, its relations and the nodes they lead to.
+    """The nodes of a table, dashboard or other item, and their relations.
 
-    `references` are shared nodes, which are created if they do not exist. `parents` are relations
-    from a schema or a group of dashboards to what contains it.
+    `references` are the nodes of others that the relations lead to; they are created if they do not
+    exist. `parents` are relations from a schema or a group of dashboards to its parents.
     """
 
     nodes: dict[Node, Properties]
@@ -119,14 +120,14 @@ class Fragment(NamedTuple):
             end = Node("Description", f"{start.key}/_description")
             self.add_part(start, "DESCRIPTION", end, {"description": text})
 
-    def add_found(
-        self, each: Relation, details: Mapping[str, Any], found: Mapping[str, Any]
+    def add_read(
+        self, each: Relation, details: Mapping[str, Any], properties: Mapping[str, Any]
     ) -> None:
-        """Add a relation that was read, and the node at its end."""
+        """Add a relation that was read with its `details`, and the node at its end."""
         label = each.end.label
-        is_part = each.type in PARTS and (label not in MARK or MARK[label] in found)
+        is_part = each.type in PARTS and (label not in MARK or MARK[label] in properties)
         if is_part or each.end not in self.nodes:
-            (self.nodes if is_part else self.references)[each.end] = modelled(label, found)
+            (self.nodes if is_part else self.references)[each.end] = modelled(label, properties)
         self.relations[each] = modelled(each.type, details)
 
     def neighbours(self) -> Neighbours:
@@ -160,7 +161,7 @@ class Graph(ABC):
 
     @abstractmethod
     def keys(self, label: str) -> Collection[str]:
-        """The keys of all nodes with a label, except those that are only referred to."""
+        """The keys of all nodes with a label, except those that are only targets of references."""
 
     @abstractmethod
     def read(self, nodes: Sequence[Node]) -> dict[Node, Fragment]:
@@ -172,8 +173,8 @@ class Graph(ABC):
     ) -> set[Node]:
         """Replace fragments atomically; a fragment that is None is deleted.
 
-        Changes by others since `before` was read are kept. Returns the nodes of fragments that
-        changed.
+        Changes by others since `before` was read are preserved. Returns the nodes of the fragments
+        that changed.
         """
 
 

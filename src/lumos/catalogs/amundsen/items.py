@@ -41,6 +41,7 @@ _URL: Final = "dashboard_url"
 
 
 def item_node(type: type[CatalogItem], key: str) -> Node:
+    """The node in which an item is stored."""
     if type is model.User and key:
         return Node(USER, key)
     parts = model.entity_id(key) if type is CatalogEntity else None
@@ -66,7 +67,7 @@ def generic_node(type: type[CatalogItem], key: str) -> Node:
 
 
 def render_item(item: CatalogItem) -> Fragment:
-    """The fragment that an item is written as."""
+    """Encode an item as a fragment of the graph."""
     node = item_node(type(item), item_key(item))
     if node.label == ITEM:
         return Fragment.of(node, {"lumos_item": to_json(item).decode()})
@@ -77,6 +78,7 @@ def render_item(item: CatalogItem) -> Fragment:
 
 
 def item_in(node: Node, fragment: Fragment) -> CatalogItem:
+    """Decode the item of a node."""
     properties = fragment.nodes[node]
     if node.label == ITEM:
         try:
@@ -101,17 +103,17 @@ def _encode(item: CatalogItem) -> Fragment:
     if isinstance(item, model.User):
         texts = {"email": item.email, "full_name": item.display_name, "role_name": item.title,
                  "team_name": next(iter(item.groups), None)}  # fmt: skip
-        known = {name: text for name, text in texts.items() if text}
+        known = {parts: text for parts, text in texts.items() if text}
         return Fragment.of(node, {**node.reference, **known, "is_active": item.active})
     if node.label == TAG:
         return Fragment.of(node, {**node.reference, "lumos_item": "tag"})
     assert isinstance(item, CatalogEntity), f"no native node for {type(item).__name__}"
-    name = names.parse_key(node.key)
-    cluster, group = Node("Cluster", name.cluster_key), Node("Dashboardgroup", name.schema_key)
-    fragment = Fragment.of(node, {"name": item.display_name or name.table})
+    parts = names.parse_key(node.key)
+    cluster, group = Node("Cluster", parts.cluster_key), Node("Dashboardgroup", parts.schema_key)
+    fragment = Fragment.of(node, {"name": item.display_name or parts.table})
     if item.properties.get(_URL):
         fragment.nodes[node][_URL] = item.properties[_URL]
-    fragment.references.update({group: {"name": name.schema}, cluster: {"name": name.cluster}})
+    fragment.references.update({group: {"name": parts.schema}, cluster: {"name": parts.cluster}})
     fragment.refer(node, "DASHBOARD_OF", group)
     fragment.describe(node, item.description)
     for owner in item.owners:

@@ -2,8 +2,8 @@
 
 The database is the platform of the URN, the cluster is its instance, the table is the last segment
 of its path, and the schema consists of the other segments. Characters that a part cannot contain
-are percent-encoded. A key that Lumos would write differently becomes the path of a URN with the
-platform `amundsen`.
+are percent-encoded. A key that does not round-trip (converting it to a URN and back gives another
+key) becomes the path of a URN with the platform `amundsen`.
 """
 
 import re
@@ -77,7 +77,7 @@ def required_table_key(urn: str) -> str:
 
 
 def dataset_urn(key: str) -> str:
-    parsed = _parse_urn(key)
+    parsed = _urn_from_key(key)
     if parsed is not None and _canonical_key(parsed) == key:
         return str(parsed)
     return str(Urn(KIND, (key,)))
@@ -110,20 +110,20 @@ def dashboard_id(key: str) -> tuple[str, str] | None:
 
     In keys that Lumos did not write, the id is `{cluster}.{group}/{name}`.
     """
-    name = parse_key(key)
-    if key.endswith(f"://lumos.lumos/{name.table}"):
-        tool = unescape_name(name.database.removesuffix("_dashboard"))
-        found = tool, unescape_name(name.table)
-        return found if dashboard_key(*found) == key else None
+    parts = parse_key(key)
+    if key.endswith(f"://lumos.lumos/{parts.table}"):
+        tool = unescape_name(parts.database.removesuffix("_dashboard"))
+        tool_and_id = tool, unescape_name(parts.table)
+        return tool_and_id if dashboard_key(*tool_and_id) == key else None
     return _foreign_dashboard_id(key)
 
 
 def _foreign_dashboard_id(key: str) -> tuple[str, str] | None:
-    tool, mark, id = key.partition("_dashboard://")
-    is_usual = (
-        mark and "/" not in tool and _KEY.fullmatch(key) and not id.startswith("lumos.lumos/")
+    tool, separator, id = key.partition("_dashboard://")
+    is_foreign_key = (
+        separator and "/" not in tool and _KEY.fullmatch(key) and not id.startswith("lumos.lumos/")
     )
-    return (tool, id) if is_usual else None
+    return (tool, id) if is_foreign_key else None
 
 
 def _canonical_key(urn: Urn) -> str:
@@ -142,7 +142,7 @@ def _canonical_key(urn: Urn) -> str:
     )
 
 
-def _parse_urn(key: str) -> Urn | None:
+def _urn_from_key(key: str) -> Urn | None:
     match = _KEY.fullmatch(key)
     if match is None:
         return None

@@ -29,15 +29,15 @@ from lumos.errors import CatalogError, CatalogTooOld, CatalogUnavailable, Catalo
 
 T = TypeVar("T")
 K = TypeVar("K", Node, graph.Relation)
-# Databuilder's task for stale nodes selects nodes by these properties.
+# The task of databuilder that removes stale nodes selects them by these properties.
 PUBLISHED_TAG: Final = "lumos"
 _PUBLISHED: Final = (
     f"{{published_tag: '{PUBLISHED_TAG}', publisher_last_updated_epoch_ms: timestamp()}}"
 )
 # Set on nodes that were only created as targets of references.
 _REFERENCE: Final = "lumos_reference"
-# Nodes that are kept while they have one of these relations, or any relation. Children come before
-# their parents.
+# By label: the relations that prevent the deletion of a node; if there are none, any relation does.
+# Children come before their parents.
 _NEEDED_BY: Final = {
     TABLE: ("HAS_DOWNSTREAM", "TABLE_OF_DASHBOARD"), COLUMN: ("HAS_DOWNSTREAM",), USER: (), TAG: (),
     BADGE: (), "Dashboardgroup": ("DASHBOARD",), "Schema": ("TABLE",),
@@ -80,7 +80,9 @@ class Neo4jGraph(graph.Graph):
     def version(self) -> str:
         """The version of the server; raises an error if it is too old."""
         statement = "CALL dbms.components() YIELD versions RETURN versions[0]"
-        version = self._read(lambda run: [str(row[0]) for row in run.run(statement)])[0]
+        version = self._read(
+            lambda transaction: [str(row[0]) for row in transaction.run(statement)]
+        )[0]
         if tuple(int(part) for part in version.split(".")[:2]) < _OLDEST:
             raise CatalogTooOld(self._platform, "constraints by label", needed="Neo4j 4.4 or later")
         return version
@@ -90,23 +92,23 @@ class Neo4jGraph(graph.Graph):
 
     def keys(self, label: str) -> Collection[str]:
         statement = f"MATCH (n:{label}) WHERE n.{MARK[label]} IS NOT NULL RETURN n.key"
-        return self._read(lambda run: [row[0] for row in run.run(statement)])
+        return self._read(lambda transaction: [row[0] for row in transaction.run(statement)])
 
     def read(self, nodes: Sequence[Node]) -> dict[Node, Fragment]:
-        return self._read(lambda run: _fragments(run, nodes))
+        return self._read(lambda transaction: _fragments(transaction, nodes))
 
     def write(
         self, wanted: Mapping[Node, Fragment | None], before: Mapping[Node, Fragment]
     ) -> set[Node]:
-        def work(run: ManagedTransaction) -> set[Node]:
-            existing = _fragments(run, list(wanted))
+        def work(transaction: ManagedTransaction) -> set[Node]:
+            existing = _fragments(transaction, list(wanted))
             changes = {
                 node: change
                 for node in wanted
                 if (change := _difference(existing.get(node), wanted[node], before.get(node)))
             }
             if changes:
-                _apply(run, _merge_changes(changes.values()))
+                _apply(transaction, _merge_changes(changes.values()))
             return set(changes)
 
         self._create_indexes()
@@ -115,11 +117,11 @@ class Neo4jGraph(graph.Graph):
     def clean_up(self) -> None:
         """Delete nodes that Lumos created as references and that nothing refers to any more."""
 
-        def work(run: ManagedTransaction) -> None:
-            is_ours = f"n.{_REFERENCE} AND n.published_tag = '{PUBLISHED_TAG}'"
+        def work(transaction: ManagedTransaction) -> None:
+            created = f"n.{_REFERENCE} AND n.published_tag = '{PUBLISHED_TAG}'"
             for label in _NEEDED_BY:
-                is_unused = f"{is_ours} AND NOT {_is_needed(label)}"
-                _run(run, f"MATCH (n:{label}) WHERE {is_unused} DETACH DELETE n")
+                condition = f"{created} AND NOT {_needed_condition(label)}"
+                _run(transaction, f"MATCH (n:{label}) WHERE {condition} DETACH DELETE n")
 
         self._write(work)
 
@@ -129,8 +131,8 @@ class Neo4jGraph(graph.Graph):
             return
         with self._errors(), self._driver.session() as session:
             for label in _LABELS:
-                # Neo4j commits it itself: a transaction of the client that is lost before its
-                # commit leaves an index behind, which prevents the constraint.
+                # Committed by Neo4j itself: a lost transaction of the client would leave an index
+                # without the constraint, which prevents creating the constraint again.
                 session.run(
                     f"CREATE CONSTRAINT IF NOT EXISTS FOR (n:{label}) REQUIRE n.key IS UNIQUE"
                 ).consume()
@@ -138,16 +140,16 @@ class Neo4jGraph(graph.Graph):
 
     def _read(self, work: Callable[[ManagedTransaction], T]) -> T:
         with self._errors():
-            return self._confirmed(lambda session: session.execute_read(work))
+            return self._until_confirmed(lambda session: session.execute_read(work))
 
     def _write(self, work: Callable[[ManagedTransaction], T]) -> T:
         with self._errors():
-            return self._confirmed(lambda session: session.execute_write(work))
+            return self._until_confirmed(lambda session: session.execute_write(work))
 
-    def _confirmed(self, transact: Callable[[Session], T]) -> T:
-        """Repeat a transaction until its commit is confirmed: all of them are idempotent.
+    def _until_confirmed(self, transact: Callable[[Session], T]) -> T:
+        """Repeat a transaction until its commit is confirmed; all transactions are idempotent.
 
-        The driver itself only repeats those that certainly failed.
+        The driver itself only repeats transactions that are known to have failed.
         """
         attempts = 1
         while True:
@@ -203,7 +205,7 @@ class _Change(NamedTuple):
 def _difference(
     existing: Fragment | None, wanted: Fragment | None, before: Fragment | None
 ) -> _Change | None:
-    """The change from `before` to `wanted`; later changes by others are kept."""
+    """The change from `before` to `wanted`; later changes by others are preserved."""
     current, wanted = existing or Fragment({}, {}, {}), wanted or Fragment({}, {}, {})
     base = before or current
     nodes = _find_differences(current.nodes, wanted.nodes, base.nodes)
@@ -247,78 +249,94 @@ def _find_differences(
 def _merge_changes(changes: Iterable[_Change]) -> _Change:
     merged = _Change({}, {}, {}, set(), set())
     for change in changes:
-        for all_of, some in zip(merged, change, strict=True):
-            all_of.update(some)  # type: ignore[attr-defined]
+        for merged_part, part in zip(merged, change, strict=True):
+            merged_part.update(part)  # type: ignore[attr-defined]
     return merged
 
 
-def _fragments(run: ManagedTransaction, nodes: Sequence[Node]) -> dict[Node, Fragment]:
-    found: dict[Node, Fragment] = {}
+def _fragments(transaction: ManagedTransaction, nodes: Sequence[Node]) -> dict[Node, Fragment]:
+    fragments: dict[Node, Fragment] = {}
     for label, keys in _by_label(nodes).items():
         match = f"MATCH (n:{label} {{key: key}}) WHERE n.{MARK[label]} IS NOT NULL"
         statement = f"UNWIND $keys AS key {match} RETURN key, properties(n)"
-        for key, properties in run.run(statement, keys=keys):
+        for key, properties in transaction.run(statement, keys=keys):
             node = Node(label, key)
-            found[node] = Fragment.of(node, graph.modelled(label, properties))
+            fragments[node] = Fragment.of(node, graph.modelled(label, properties))
         paths = {label: f"(n:{label} {{key: key}})"} if label in graph.FOLLOWED else {}
         if label == TABLE:
             paths[COLUMN] = "(:Table {key: key})-[:COLUMN]->(n:Column)"
         for start, path in paths.items():
-            _add_relations(run, found, label, keys, start, path)
-    return found
+            _add_relations(transaction, fragments, label, keys, start, path)
+    return fragments
 
 
 def _add_relations(
-    run: ManagedTransaction, found: dict[Node, Fragment], label: str, keys: list[str],
+    transaction: ManagedTransaction, fragments: dict[Node, Fragment], label: str, keys: list[str],
     start: str, path: str,
 ) -> None:  # fmt: skip
     statement = f"""
         UNWIND $keys AS key MATCH {path}-[r:{"|".join(graph.FOLLOWED[start])}]->(m)
         RETURN key, n.key, type(r), properties(r), labels(m)[0], m.key,
             CASE WHEN m:Table OR m:User THEN {{}} ELSE properties(m) END"""
-    for root, key, type, details, end_label, end_key, properties in run.run(statement, keys=keys):
-        if (part := found.get(Node(label, root))) is not None:
+    for root, key, type, details, end_label, end_key, properties in transaction.run(
+        statement, keys=keys
+    ):
+        if (part := fragments.get(Node(label, root))) is not None:
             each = graph.relation(Node(start, key), type, Node(end_label, end_key))
-            part.add_found(each, details, properties)
+            part.add_read(each, details, properties)
 
 
-def _apply(run: ManagedTransaction, change: _Change) -> None:
+def _apply(transaction: ManagedTransaction, change: _Change) -> None:
     ends = "MATCH (a:{} {{key: row.start}}), (b:{} {{key: row.end}})"
     for (start, end, type, reverse), rows in _by_type(
         {each: {} for each in change.removed_relations}
     ):
-        both = f"OPTIONAL MATCH (a)-[r:{type}]->(b) OPTIONAL MATCH (b)-[q:{reverse}]->(a)"
-        _run(run, f"UNWIND $rows AS row {ends.format(start, end)} {both} DELETE r, q", rows)
+        match_both = f"OPTIONAL MATCH (a)-[r:{type}]->(b) OPTIONAL MATCH (b)-[q:{reverse}]->(a)"
+        _run(
+            transaction,
+            f"UNWIND $rows AS row {ends.format(start, end)} {match_both} DELETE r, q",
+            rows,
+        )
     for label, keys in _by_label(change.removed_nodes).items():
-        _remove(run, label, keys)
+        _remove(transaction, label, keys)
     for nodes, on in ((change.nodes, ""), (change.references, "ON CREATE")):
         for label, keys in _by_label(nodes).items():
             rows = [{"key": key, "properties": nodes[Node(label, key)]} for key in keys]
             merge = f"UNWIND $rows AS row MERGE (n:{label} {{key: row.key}})"
-            _run(run, f"{merge} {on} SET n += row.properties, n += {_PUBLISHED}", rows)
+            _run(transaction, f"{merge} {on} SET n += row.properties, n += {_PUBLISHED}", rows)
     for (start, end, type, reverse), rows in _by_type(change.relations):
         merge = f"MERGE (a)-[r:{type}]->(b) MERGE (b)-[q:{reverse}]->(a)"
-        sets = ", ".join(f"{each} += row.properties, {each} += {_PUBLISHED}" for each in "rq")
-        _run(run, f"UNWIND $rows AS row {ends.format(start, end)} {merge} SET {sets}", rows)
+        assignments = ", ".join(
+            f"{each} += row.properties, {each} += {_PUBLISHED}" for each in "rq"
+        )
+        _run(
+            transaction,
+            f"UNWIND $rows AS row {ends.format(start, end)} {merge} SET {assignments}",
+            rows,
+        )
 
 
-def _remove(run: ManagedTransaction, label: str, keys: list[str]) -> None:
+def _remove(transaction: ManagedTransaction, label: str, keys: list[str]) -> None:
     """Delete nodes with their parts; a node that others refer to becomes a reference."""
     rows = [{"key": key, "properties": {**Node(label, key).reference, "key": key}} for key in keys]
     match = f"UNWIND $rows AS row MATCH (n:{label} {{key: row.key}})"
     if label in (TABLE, COLUMN):
-        is_part = "p.key STARTS WITH row.key + '/' AND NOT p:Table AND NOT p:Column"
-        _run(run, f"{match}--(p) WHERE {is_part} DETACH DELETE p", rows)
-    _run(run, f"{match} WHERE NOT {_is_needed(label)} DETACH DELETE n", rows)
-    if kept := _NEEDED_BY.get(label):
-        types = [*kept, "HAS_UPSTREAM", "DASHBOARD_WITH_TABLE"]
-        _run(run, f"{match} MATCH (n)-[r]-() WHERE NOT type(r) IN {types} DELETE r", rows)
+        part_condition = "p.key STARTS WITH row.key + '/' AND NOT p:Table AND NOT p:Column"
+        _run(transaction, f"{match}--(p) WHERE {part_condition} DETACH DELETE p", rows)
+    _run(transaction, f"{match} WHERE NOT {_needed_condition(label)} DETACH DELETE n", rows)
+    if needed_by := _NEEDED_BY.get(label):
+        types = [*needed_by, "HAS_UPSTREAM", "DASHBOARD_WITH_TABLE"]
+        _run(transaction, f"{match} MATCH (n)-[r]-() WHERE NOT type(r) IN {types} DELETE r", rows)
     if label in _NEEDED_BY:
-        _run(run, f"{match} SET n = row.properties, n.{_REFERENCE} = true, n += {_PUBLISHED}", rows)
+        _run(
+            transaction,
+            f"{match} SET n = row.properties, n.{_REFERENCE} = true, n += {_PUBLISHED}",
+            rows,
+        )
 
 
-def _run(run: ManagedTransaction, statement: str, rows: Sequence[Any] = ()) -> None:
-    run.run(statement, rows=rows).consume()
+def _run(transaction: ManagedTransaction, statement: str, rows: Sequence[Any] = ()) -> None:
+    transaction.run(statement, rows=rows).consume()
 
 
 def _by_label(nodes: Iterable[Node]) -> dict[str, list[str]]:
@@ -339,7 +357,7 @@ def _by_type(
     return groups.items()
 
 
-def _is_needed(label: str) -> str:
+def _needed_condition(label: str) -> str:
     """The Cypher condition that something refers to a node."""
     types = _NEEDED_BY.get(label)
     if types is None:

@@ -51,7 +51,7 @@ class RenderedTable(NamedTuple):
 
 
 def render(entry: CatalogEntry) -> RenderedTable:
-    """The fragment that an entry is written as."""
+    """Encode an entry as a fragment of the graph."""
     fragment = _encode(entry)
     root = Node(TABLE, names.required_table_key(entry.urn))
     visible = _decode(entry.urn, fragment)
@@ -63,6 +63,7 @@ def render(entry: CatalogEntry) -> RenderedTable:
 
 
 def entry_in(key: str, fragment: Fragment) -> CatalogEntry:
+    """Decode the entry of a table."""
     properties = fragment.nodes[Node(TABLE, key)]
     visible = _decode(names.dataset_urn(key), fragment)
     raw = visible.raw
@@ -82,20 +83,22 @@ def _round_trip(entry: CatalogEntry) -> CatalogEntry:
 def _encode(entry: CatalogEntry) -> Fragment:
     """The part of an entry that Amundsen has nodes, relations and properties for."""
     key = names.required_table_key(entry.urn)
-    root, name = Node(TABLE, key), names.parse_key(key)
+    root, parts = Node(TABLE, key), names.parse_key(key)
     is_view = entry.definition is not None or entry.format == _VIEW
-    fragment = Fragment.of(root, {"name": name.table, "is_view": is_view})
+    fragment = Fragment.of(root, {"name": parts.table, "is_view": is_view})
     if entry.deleted:
         # Amundsen does not show or index tables without a schema.
         fragment.nodes[root][_DELETED] = True
     else:
-        schema, cluster = Node("Schema", name.schema_key), Node("Cluster", name.cluster_key)
-        database = Node("Database", name.database_key)
-        parents = ((schema, name.schema), (cluster, name.cluster), (database, name.database))
+        schema, cluster = Node("Schema", parts.schema_key), Node("Cluster", parts.cluster_key)
+        database = Node("Database", parts.database_key)
+        parents = ((schema, parts.schema), (cluster, parts.cluster), (database, parts.database))
         fragment.references.update((node, {"name": text}) for node, text in parents)
         fragment.refer(root, "TABLE_OF", schema)
-        above = ((schema, "SCHEMA_OF", cluster), (cluster, "CLUSTER_OF", database))
-        fragment = fragment._replace(parents=tuple(graph.relation(*each) for each in above))
+        parent_relations = ((schema, "SCHEMA_OF", cluster), (cluster, "CLUSTER_OF", database))
+        fragment = fragment._replace(
+            parents=tuple(graph.relation(*each) for each in parent_relations)
+        )
     fragment.describe(root, entry.documentation.description if entry.documentation else None)
     for source, text in (entry.properties or {}).items():
         if source:
@@ -110,9 +113,9 @@ def _encode(entry: CatalogEntry) -> Fragment:
     for reader in entry.usage.readers if entry.usage else ():
         fragment.refer(root, "READ_BY", Node(USER, reader.name), {"read_count": reader.reads})
     for badge, category in _badges_in(entry)[0].items():
-        _badge(fragment, root, badge, category)
+        _add_badge(fragment, root, badge, category)
     for label in governance.compliance:
-        _badge(fragment, root, label.lower(), "compliance", {_COMPLIANCE: True})
+        _add_badge(fragment, root, label.lower(), "compliance", {_COMPLIANCE: True})
     _add_statistics(fragment, root, entry)
     fields = entry.schema.fields if entry.schema else ()
     for number, field in enumerate(fields):
@@ -131,7 +134,7 @@ def _encode(entry: CatalogEntry) -> Fragment:
     return fragment
 
 
-def _badge(
+def _add_badge(
     fragment: Fragment,
     start: Node,
     name: str,
@@ -149,9 +152,9 @@ def _add_column(fragment: Fragment, root: Node, field: Field, number: int) -> No
     fragment.add_part(root, "COLUMN", column, values)
     fragment.describe(column, field.description)
     # Columns in Amundsen have no tags, only badges in lower case.
-    marks = ((_KEY_BADGE, field.key), (_PARTITION_BADGE, field.partition))
-    for badge in (*(mark for mark, is_set in marks if is_set), *field.tags):
-        _badge(fragment, column, badge.lower(), "column")
+    flags = ((_KEY_BADGE, field.key), (_PARTITION_BADGE, field.partition))
+    for badge in (*(name for name, is_set in flags if is_set), *field.tags):
+        _add_badge(fragment, column, badge.lower(), "column")
 
 
 def _add_statistics(fragment: Fragment, root: Node, entry: CatalogEntry) -> None:
@@ -195,7 +198,7 @@ def _decode(urn: str, fragment: Fragment) -> CatalogEntry:
     tags = tuple(each.key for each in neighbours(root, "TAGGED_BY"))
     owners = tuple(aspects.Owner(name=each.key) for each in neighbours(root, "OWNER"))
     readers = tuple(
-        aspects.Reader(name=each.key, reads=_count(found.get("read_count")))
+        aspects.Reader(name=each.key, reads=_to_integer(found.get("read_count")))
         for each, found in neighbours(root, "READ_BY").items()
     )
     text = fragment.description(neighbours, root)
@@ -224,7 +227,7 @@ def _schema(fragment: Fragment, root: Node, neighbours: graph.Neighbours) -> Sch
         for node in neighbours(root, "COLUMN")
         if node in fragment.nodes
     ]
-    columns.sort(key=lambda each: _count(each[1].get("sort_order")))
+    columns.sort(key=lambda each: _to_integer(each[1].get("sort_order")))
     fields = tuple(_field(fragment, node, each, neighbours) for node, each in columns)
     return Schema(fields=fields) if fields else None
 
@@ -252,7 +255,7 @@ def _statistics(
     fragment: Fragment, root: Node, neighbours: graph.Neighbours
 ) -> aspects.Statistics | None:
     times = [fragment.nodes.get(each, {}) for each in neighbours(root, "LAST_UPDATED_AT")]
-    seconds = _count(times[0].get(_UPDATED)) if times else None
+    seconds = _to_integer(times[0].get(_UPDATED)) if times else None
     columns: dict[str, dict[str, Any]] = {}
     for node in neighbours(root, "WATERMARK"):
         kind, values = node.key.rstrip("/").rpartition("/")[2], fragment.nodes.get(node, {})
@@ -306,7 +309,7 @@ def _badges_in(entry: CatalogEntry) -> tuple[dict[str, str], dict[str, Any]]:
     return badges, raw if rest else {key: raw[key] for key in raw if key != KIND}
 
 
-def _count(value: Any) -> int:
+def _to_integer(value: Any) -> int:
     """The value as an integer; CSV files contain numbers as text."""
     try:
         return int(float(value)) if isinstance(value, str) else int(value or 0)

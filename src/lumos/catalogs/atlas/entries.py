@@ -1,7 +1,7 @@
 """Converts datasets to entities of Atlas with columns, classifications, terms and labels, and back.
 
-`encode` converts the part that Atlas has fields for, and `decode` converts it back. The rest is
-packed into the attribute `properties`.
+`encode` converts what Atlas has fields for, and `decode` converts it back. Everything else is
+stored as JSON in the attribute `properties`.
 """
 
 import re
@@ -27,10 +27,10 @@ NATIVE: Final = frozenset(
     {"location", "schema", "lineage", "ownership", "governance", "documentation", "properties"}
 )
 # The property of a dataset that Lumos deleted. Atlas drops the terms and columns of deleted
-# entities, so all aspects are packed.
+# entities, so all aspects are stored in properties.
 DELETED: Final = "lumos.deleted"
 # The property with a hash of what another tool wrote, as it was when Lumos last wrote.
-_SEEN: Final = "lumos.seen"
+_TOOL_HASH: Final = "lumos.seen"
 _MAX_TEXT_LENGTH: Final = 30_000
 _MAX_NAME_LENGTH: Final = 200
 _LABEL: Final = re.compile(r"[A-Za-z0-9_-]{1,50}", re.ASCII)
@@ -69,7 +69,7 @@ class Relationship(_Json):
         return self.type_name, self.qualified_name
 
 
-# By the names of their ends; Atlas has ends with a single relationship, and with several.
+# Relationships by the name of their end, which has either one relationship or a list of them.
 Relationships: TypeAlias = dict[str, list[Relationship] | Relationship | None]
 
 
@@ -100,7 +100,7 @@ class AtlasEntity(msgspec.Struct, kw_only=True):
     # `input_of` are GUIDs of processes; `upstream` are inputs of processes of other tools.
     guid: str = ""
     qualified_name: str = ""
-    # Attributes of types of other tools that Lumos does not model.
+    # Attributes that Lumos does not model, of an entity of another tool.
     others: dict[str, Any] = {}
     # Single-valued relationships, such as the table of a column. Atlas requires some in updates.
     single: dict[str, Any] = {}
@@ -110,7 +110,7 @@ class AtlasEntity(msgspec.Struct, kw_only=True):
     output_of: tuple[str, ...] = ()
     input_of: tuple[str, ...] = ()
     upstream: tuple[str, ...] = ()
-    # The ends of relationships before a write.
+    # The names of the ends that had relationships before a write.
     former_ends: tuple[str, ...] = ()
 
     @property
@@ -124,7 +124,7 @@ class AtlasEntity(msgspec.Struct, kw_only=True):
         for each in types.METADATA_ATTRIBUTES:
             if each["name"] in wanted.attributes:
                 attributes[each["name"]] = wanted.attributes[each["name"]]
-        # Without a text of users, the one of the tool is shown.
+        # Atlas shows the text of the tool if users entered none.
         attributes["description"] = wanted.attributes.get("description") or self.tool_text
         columns = {
             name: column.annotated(wanted.columns[name]) if name in wanted.columns else column
@@ -187,12 +187,12 @@ def _character(code: int, text: str) -> str:
     return chr(code) if code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF else text
 
 
-class AtlasEntries:
+class AtlasEntryCodec:
     """Converts entries for a server.
 
-    `categories` are the categories of its types by name, `business` the attributes of its business
-    metadata, and `targets` the types and names of entities that relationships may lead to, besides
-    datasets of Lumos.
+    `categories` are the categories of its types by name, and `business` the attributes of its
+    business metadata. `targets` are the types and names of the entities, besides datasets of
+    Lumos, that relationships may lead to.
     """
 
     def __init__(
@@ -210,7 +210,7 @@ class AtlasEntries:
     ) -> tuple[AtlasEntity, dict[str, AspectStorage]]:
         """The entity of an entry with packed properties, and how each aspect is stored.
 
-        `before` is the entity that Atlas has, of which Lumos annotates those of other tools.
+        `before` is the entity that Atlas has. If another tool wrote it, Lumos only annotates it.
         """
         native = self.encode(entry)
         is_foreign = before is not None and before.is_foreign
@@ -222,7 +222,7 @@ class AtlasEntries:
             # Other tools decide whether their entities exist.
             marks = {DELETED: "true"} if entry.deleted else {}
             if packed.properties:
-                marks[_SEEN] = before.written_by_tool()
+                marks[_TOOL_HASH] = before.written_by_tool()
             native.attributes["properties"] = {
                 **native.attributes["properties"], **packed.properties, **marks,
             }  # fmt: skip
@@ -241,10 +241,12 @@ class AtlasEntries:
         packed = unpack(properties).exact
         visible = self.decode(urn, entity)
         is_all_packed = entity.deleted and DELETED in properties
-        is_seen = entity.is_foreign and properties.get(_SEEN) == entity.written_by_tool()
+        is_tool_unchanged = (
+            entity.is_foreign and properties.get(_TOOL_HASH) == entity.written_by_tool()
+        )
         raw = packed.pop("raw", None)
         native_raw = {} if is_all_packed else visible.raw.get("atlas", {})
-        if is_seen and raw is not None:
+        if is_tool_unchanged and raw is not None:
             native_raw.pop("attributes", None)
         raw = raw or {}
         if is_all_packed:
@@ -254,7 +256,7 @@ class AtlasEntries:
 
             def as_shown(value: CatalogEntry) -> CatalogEntry:
                 native = self.encode(value)
-                return self.decode(urn, entity.annotated(native) if is_seen else native)
+                return self.decode(urn, entity.annotated(native) if is_tool_unchanged else native)
 
             entry = restore(visible, packed, native=NATIVE, as_shown=as_shown)
         if native_raw:
@@ -305,7 +307,7 @@ class AtlasEntries:
         )
 
     def _are_possible(self, relations: Relationships) -> bool:
-        """Whether this server has the types of these relationships, and what they lead to."""
+        """Whether this server has the types and the targets of these relationships."""
         return not relations.keys() & types.MODELLED_ENDS and all(
             (each.type_name == types.DATASET or each.target in self._targets)
             and self._categories.get(each.relationship_type) == "RELATIONSHIP"
@@ -339,7 +341,7 @@ class AtlasEntries:
         """Decode the fields of an entity, without packed properties."""
         attributes = entity.attributes
         own = unpack(attributes.get("properties") or {}).own
-        own = {name: text for name, text in own.items() if name not in (DELETED, _SEEN)}
+        own = {name: text for name, text in own.items() if name not in (DELETED, _TOOL_HASH)}
         description, owner = attributes.get("description"), attributes.get("owner")
         uri = attributes.get("location")
         keys = tuple(attributes.get("partitionKeys") or ())
@@ -447,7 +449,7 @@ def related_targets(entry: CatalogEntry) -> set[tuple[str, str]]:
 
 
 def business_definitions(entry: CatalogEntry, entity: AtlasEntity) -> dict[str, Any]:
-    """The definitions that the business metadata of an entity needs, if the entry has them."""
+    """The definitions in an entry of the business metadata that its entity has."""
     known = _raw_part(entry).business_definitions if entity.business else {}
     return {name: known[name] for name in entity.business if name in known}
 
@@ -465,7 +467,7 @@ def _applicable(attributes: Iterable[Mapping[str, Any]]) -> frozenset[str]:
         for each in attributes
         if any(
             f'"{type}"' in (each.get("options") or {}).get("applicableEntityTypes", "")
-            for type in types.PARENTS
+            for type in types.DATASET_SUPERTYPES
         )
     )
 

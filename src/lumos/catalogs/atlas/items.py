@@ -1,7 +1,7 @@
 """Glossary terms as terms of Atlas; users, groups, jobs and other items as type `lumos_item`.
 
-Fields without an attribute are packed into a map: `additionalAttributes` of a term, `properties`
-of other items.
+Fields without an attribute are stored as JSON in a map: `additionalAttributes` of a term,
+`properties` of other items.
 """
 
 import re
@@ -32,9 +32,9 @@ _TYPE_BY_KIND: Final[dict[str, type[Any]]] = {
 
 
 class AtlasTerms:
-    """The terms of all glossaries, by key. New terms go to the glossary `Lumos`.
+    """The terms of all glossaries by key; new terms are created in the glossary `Lumos`.
 
-    The key of a term is its name in that glossary, and `name@glossary` in others.
+    The key of a term is its name if it is in `Lumos`, and `name@glossary` if in another glossary.
     """
 
     def __init__(self, server: AtlasServer) -> None:
@@ -111,6 +111,8 @@ class AtlasTerms:
 
 
 class AtlasItems:
+    """Reads and writes the items of one server."""
+
     def __init__(self, server: AtlasServer, terms: AtlasTerms) -> None:
         self._server = server
         self._terms = terms
@@ -128,14 +130,14 @@ class AtlasItems:
                 yield _decode_item(entity["attributes"])
 
     def get_many(self, type: type[CatalogItem], keys: Sequence[str]) -> dict[str, CatalogItem]:
-        found: dict[str, CatalogItem] = {}
+        items: dict[str, CatalogItem] = {}
         for key, entity in self._entities(type, keys).items():
             attributes = entity["attributes"]
             if type is not GlossaryTerm:
-                found[key] = _decode_item(attributes)
+                items[key] = _decode_item(attributes)
             elif _IMPLICIT not in (attributes.get("additionalAttributes") or {}):
-                found[key] = _decode_term(key, attributes)
-        return found
+                items[key] = _decode_term(key, attributes)
+        return items
 
     def put_many(self, items: Sequence[CatalogItem]) -> Iterator[FailedEntry]:
         for item, problem in in_halves(items, self._put):

@@ -35,7 +35,7 @@ from lumos.model.urn import Urn
 _QUERYABLE: Final = re.compile(r"[A-Za-z0-9_.+-]+", re.ASCII)
 
 
-class _Opened(NamedTuple):
+class _OpenAtlas(NamedTuple):
     server: AtlasServer
     reader: AtlasReader
     writer: AtlasWriter
@@ -79,7 +79,8 @@ class Atlas(ServerCatalog, ReadsHistory, CleansUp):
     ) -> Iterator[Dataset]:
         """The datasets that contain every word; Atlas selects by platform and format.
 
-        Its own full-text search finds whole words only, and nothing in packed aspects.
+        Atlas's own full-text search only finds whole words, and none in aspects that Lumos stores
+        in properties.
         """
         opened = self._opened
         wanted = {"platform": filters.platform, "format": filters.format}
@@ -127,15 +128,15 @@ class Atlas(ServerCatalog, ReadsHistory, CleansUp):
                 changes.append(change)
             else:
                 yield WrittenEntry(urn=entry.urn, changed=False, held=change.storage)
-        for some in batched(changes, BATCH_SIZE):
-            yield from writer.write(some)
+        for batch in batched(changes, BATCH_SIZE):
+            yield from writer.write(batch)
 
     def as_stored(self, entry: CatalogEntry) -> CatalogEntry:
         Urn.parse(entry.urn)
         return entry
 
     def storage_of(self, entry: CatalogEntry) -> dict[str, AspectStorage]:
-        return self._opened.reader.entries.render(entry)[1]
+        return self._opened.reader.codec.render(entry)[1]
 
     def erase_many(self, urns: Sequence[str]) -> None:
         self._read = {}
@@ -146,9 +147,9 @@ class Atlas(ServerCatalog, ReadsHistory, CleansUp):
         self._opened.writer.remove_placeholders()
 
     @cached_property
-    def _opened(self) -> _Opened:
+    def _opened(self) -> _OpenAtlas:
         server = AtlasServer(self._settings)
         terms = AtlasTerms(server)
         reader = AtlasReader(server, terms)
         writer = AtlasWriter(server, terms, reader)
-        return _Opened(server, reader, writer, AtlasItems(server, terms))
+        return _OpenAtlas(server, reader, writer, AtlasItems(server, terms))

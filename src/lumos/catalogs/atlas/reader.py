@@ -8,7 +8,7 @@ import msgspec
 from lumos.catalogs.atlas import types
 from lumos.catalogs.atlas.entries import (
     AtlasEntity,
-    AtlasEntries,
+    AtlasEntryCodec,
     Classification,
     Relationship,
     Relationships,
@@ -31,7 +31,7 @@ _Row: TypeAlias = tuple[dict[str, Any], dict[str, Any]]
 
 
 class AtlasReader:
-    """Reads entities of datasets; `entries` converts them for this server."""
+    """Reads entities of datasets; `codec` converts them for this server."""
 
     def __init__(self, server: AtlasServer, terms: AtlasTerms) -> None:
         self._server = server
@@ -40,8 +40,8 @@ class AtlasReader:
         self.targets: dict[tuple[str, str], str] = {}
 
     @property
-    def entries(self) -> AtlasEntries:
-        return AtlasEntries(self._server.types, self._server.business_metadata, self.targets)
+    def codec(self) -> AtlasEntryCodec:
+        return AtlasEntryCodec(self._server.types, self._server.business_metadata, self.targets)
 
     def find_targets(self, entries: Iterable[CatalogEntry]) -> None:
         """Look up the entities of other types that these datasets have relationships to."""
@@ -54,21 +54,21 @@ class AtlasReader:
                 self.targets[type, entity["attributes"]["qualifiedName"]] = entity["guid"]
 
     def entry(self, urn: str, entity: AtlasEntity) -> CatalogEntry:
-        return self.entries.entry(urn, entity)
+        return self.codec.entry(urn, entity)
 
     def many(self, urns: Sequence[str]) -> dict[str, AtlasEntity]:
         """The entities of datasets by URN, including placeholders."""
-        found = {urn: versions[0] for urn, versions in self.versions(urns).items()}
+        entities = {urn: versions[0] for urn, versions in self.versions(urns).items()}
         wanted: dict[str, list[str]] = {}
         for urn in urns:
             type, name = foreign_location(urn) or ("", "")
-            is_missing = urn not in found or found[urn].attributes.get("placeholder")
+            is_missing = urn not in entities or entities[urn].attributes.get("placeholder")
             if is_missing and type in self._server.types:
                 wanted.setdefault(type, []).append(name)
         for type, names in wanted.items():
             rows = self._server.named(type, names)
-            found |= {urn: versions[0] for urn, versions in self._convert(rows).items()}
-        return found
+            entities |= {urn: versions[0] for urn, versions in self._convert(rows).items()}
+        return entities
 
     def versions(self, urns: Sequence[str]) -> dict[str, list[AtlasEntity]]:
         """The entity that Lumos wrote for each dataset, followed by its deleted predecessors."""
@@ -100,16 +100,16 @@ class AtlasReader:
                         header["guid"]
                     ]
         guids = {**foreign, **guids}
-        for some in batched(sorted(urn for urn in guids if urn > (after or "")), _CHUNK):
-            rows = self._server.entities([guid for urn in some for guid in guids[urn]])
+        for batch in batched(sorted(urn for urn in guids if urn > (after or "")), _CHUNK):
+            rows = self._server.entities([guid for urn in batch for guid in guids[urn]])
             entities = self._convert(rows)
-            yield from ((urn, entities[urn][0]) for urn in some if urn in entities)
+            yield from ((urn, entities[urn][0]) for urn in batch if urn in entities)
 
     def with_attributes(self, **attributes: str) -> Iterator[tuple[str, AtlasEntity]]:
         """The active datasets of Lumos with these attributes."""
         headers = self._server.query(types.DATASET, **attributes)
-        for some in batched(dict.fromkeys(each["guid"] for each in headers), _CHUNK):
-            for urn, (entity, *_) in self._convert(self._server.entities(some)).items():
+        for batch in batched(dict.fromkeys(each["guid"] for each in headers), _CHUNK):
+            for urn, (entity, *_) in self._convert(self._server.entities(batch)).items():
                 if is_dataset(urn) and not entity.attributes.get("placeholder"):
                     yield urn, entity
 
@@ -124,12 +124,12 @@ class AtlasReader:
         }
 
     def _convert(self, rows: Iterable[_Row]) -> dict[str, list[AtlasEntity]]:
-        """Entities of datasets by URN, the current one first and then deleted predecessors."""
-        found: dict[str, list[tuple[bool, int, AtlasEntity]]] = {}
+        """The entities of datasets by URN: first the current one, then deleted predecessors."""
+        rows_by_urn: dict[str, list[tuple[bool, int, AtlasEntity]]] = {}
         outputs: dict[str, list[AtlasEntity]] = {}
-        some = list(rows)
-        names = self._names(entity for entity, _ in some)
-        for entity, referred in some:
+        row_list = list(rows)
+        names = self._names(entity for entity, _ in row_list)
+        for entity, referred in row_list:
             converted = self._to_entity(entity, referred)
             converted.relations = _other_relations(entity, names)
             for guid in _related(entity, "outputFromProcesses", "", own=False):
@@ -137,7 +137,7 @@ class AtlasReader:
             type, name = converted.type_name, converted.qualified_name
             urn = name if type == types.DATASET else foreign_urn(type, name)
             row = (not converted.deleted, entity.get("updateTime") or 0, converted)
-            found.setdefault(urn, []).append(row)
+            rows_by_urn.setdefault(urn, []).append(row)
         # Inputs of processes of other tools are upstream of the outputs.
         for process, _ in self._server.entities(list(outputs), minExtInfo=True):
             inputs = tuple(filter(None, map(_urn_of, process["attributes"].get("inputs") or ())))
@@ -147,11 +147,11 @@ class AtlasReader:
             urn: [
                 converted for *_, converted in sorted(rows, key=lambda row: row[:2], reverse=True)
             ]
-            for urn, rows in found.items()
+            for urn, rows in rows_by_urn.items()
         }
 
     def _names(self, entities: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-        """The qualified names of the entities to which Lumos knows no relation, by GUID."""
+        """By GUID, the qualified names of the targets of relationships that are not modelled."""
         guids = {each["guid"] for entity in entities for _, each, _ in _other_headers(entity)}
         options = {"ignoreRelationships": True, "minExtInfo": True}
         return {
@@ -239,7 +239,7 @@ def _foreign_attributes(
     try:
         properties = from_json(text, dict[str, str])
     except msgspec.DecodeError:
-        # Somebody edited it.
+        # Not JSON of Lumos: somebody edited the text.
         properties = {types.METADATA: text}
     return {
         "name": attributes.get("name"), "owner": attributes.get("owner"),
@@ -263,7 +263,7 @@ def _other_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
 def _other_headers(entity: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any], bool]]:
     """The active relationships that Lumos does not model: end, header, and whether it is single.
 
-    Those to other parts of what a tool wrote, such as the database of a table, belong to the tool.
+    Relationships between entities of one tool, such as a table and its database, are omitted.
     """
     prefix = f"{entity['typeName'].partition('_')[0]}_"
     for end, value in (entity.get("relationshipAttributes") or {}).items():
@@ -275,7 +275,7 @@ def _other_headers(entity: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, A
 
 
 def _other_relations(entity: Mapping[str, Any], names: Mapping[str, str]) -> Relationships:
-    found: Relationships = {}
+    relations: Relationships = {}
     for end, each, is_single in _other_headers(entity):
         if (name := names.get(each["guid"])) is None:
             continue
@@ -286,14 +286,14 @@ def _other_relations(entity: Mapping[str, Any], names: Mapping[str, str]) -> Rel
             attributes=relationship_attributes(each),
         )
         if is_single:
-            found[end] = relation
+            relations[end] = relation
         else:
-            known = found.setdefault(end, [])
+            known = relations.setdefault(end, [])
             assert isinstance(known, list)
             known.append(relation)
     return {
         end: sorted(each, key=lambda one: one.target) if isinstance(each, list) else each
-        for end, each in sorted(found.items())
+        for end, each in sorted(relations.items())
     }
 
 
@@ -306,7 +306,7 @@ def _column_type(attributes: Mapping[str, Any]) -> dict[str, Any]:
 def _related(
     entity: Mapping[str, Any], relation: str, type: str, *, own: bool = True
 ) -> dict[str, str]:
-    """The GUIDs and names of related entities of a type; without `own`, of all foreign types.
+    """The GUIDs and names of related entities of a type; with `own=False`, of types of other tools.
 
     Deleted relations are only followed from a deleted entity, whose relations are all deleted.
     """
@@ -346,7 +346,7 @@ def foreign_urn(type: str, name: str) -> str:
 
 
 def foreign_location(urn: str) -> tuple[str, str] | None:
-    """The type and qualified name of such an entity, or None for other URNs."""
+    """The type and qualified name of an entity that another tool wrote; None for other URNs."""
     try:
         parsed = Urn.parse(urn)
     except InvalidUrn:

@@ -31,6 +31,8 @@ _ERROR: Final = 400
 
 
 class AtlasServer:
+    """Calls the REST interface of one server."""
+
     def __init__(self, settings: AtlasPlatform) -> None:
         login = None if settings.user is None else (settings.user, settings.password)
         # Servers with CSRF protection require this header, with any value.
@@ -76,7 +78,7 @@ class AtlasServer:
         }
 
     def define_business_metadata(self, definitions: Mapping[str, Any]) -> None:
-        # The list of all types does not contain business metadata.
+        # `types` does not contain business metadata.
         for name in definitions.keys() - self.business_metadata.keys():
             row = {"name": name, "typeVersion": types.VERSION, "attributeDefs": definitions[name]}
             try:
@@ -114,25 +116,25 @@ class AtlasServer:
         try:
             self._call(method, "v2/types/typedefs", definitions)
         except CatalogError as problem:
-            # Some exist already if a response was lost or another writer created them.
+            # Types exist already if a response was lost or another writer created them.
             if problem.status != _CONFLICT:
                 raise
             self.__dict__.pop("types", None)
-            for kind, some in definitions.items():
-                for each in some:
+            for kind, rows in definitions.items():
+                for each in rows:
                     if each["name"] not in self.types:
                         self._call(method, "v2/types/typedefs", {kind: [each]})
-        for kind, some in definitions.items():
+        for kind, rows in definitions.items():
             category = kind.removesuffix("Defs").upper()
-            self.types.update((each["name"], category) for each in some)
+            self.types.update((each["name"], category) for each in rows)
 
     def find(self, type: str, lookups: Sequence[str]) -> Iterator[dict[str, Any]]:
         """The headers of entities with these lookup hashes, including deleted ones.
 
         A lookup hash is the hash of a qualified name. It is indexed, and short enough for queries.
         """
-        for some in batched(lookups, _MAX_QUERIED):
-            yield from self._pages(type, entityFilters=_filters("OR", "=", some))
+        for batch in batched(lookups, _MAX_QUERIED):
+            yield from self._pages(type, entityFilters=_filters("OR", "=", batch))
 
     def all(self, type: str) -> Iterator[dict[str, Any]]:
         """The headers of all entities of a Lumos type, including deleted ones."""
@@ -170,8 +172,10 @@ class AtlasServer:
         self, type: str, names: Sequence[str]
     ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
         """The active entities with these qualified names, each with those that it refers to."""
-        for some in chunked(names, max_parts=_MAX_QUERIED, max_bytes=_MAX_NAMES, size=_quoted_size):
-            query = {f"attr_{number}:qualifiedName": name for number, name in enumerate(some)}
+        for chunk in chunked(
+            names, max_parts=_MAX_QUERIED, max_bytes=_MAX_NAMES, size=_quoted_size
+        ):
+            query = {f"attr_{number}:qualifiedName": name for number, name in enumerate(chunk)}
             path = f"v2/entity/bulk/uniqueAttribute/type/{type}"
             answer = self._call("GET", path, query=query) or {}
             referred = answer.get("referredEntities") or {}
@@ -200,8 +204,8 @@ class AtlasServer:
         self, guids: Sequence[str], **options: bool
     ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
         """Yield entities, each with the entities that it refers to, by GUID."""
-        for some in batched(guids, _MAX_GUIDS):
-            answer = self._call("GET", "v2/entity/bulk", query={"guid": some, **options})
+        for batch in batched(guids, _MAX_GUIDS):
+            answer = self._call("GET", "v2/entity/bulk", query={"guid": batch, **options})
             if not isinstance(answer, dict):
                 raise CatalogError(
                     f"{self.platform} removed entities while they were read. Try again.",
@@ -211,7 +215,7 @@ class AtlasServer:
             yield from ((entity, referred) for entity in answer.get("entities") or ())
 
     def audit(self, guid: str) -> Iterator[dict[str, Any]]:
-        """The recorded changes of an entity; its own order depends on the storage of the server."""
+        """The recorded changes of an entity, in an order that depends on the server's storage."""
         query: dict[str, Any] = {"count": _AUDIT_PAGE}
         while True:
             page = self._call("GET", f"v2/entity/{guid}/audit", query=query) or []
@@ -227,17 +231,17 @@ class AtlasServer:
         An entity may refer to earlier ones. More than 250 entities are sent in several calls.
         """
         guids: dict[str, str] = {}
-        for some in batched(entities, _MAX_POSTED):
-            chunk = [_replace_temporary_guids(each, guids) for each in some]
+        for batch in batched(entities, _MAX_POSTED):
+            chunk = [_replace_temporary_guids(each, guids) for each in batch]
             answer = self._call("POST", "v2/entity/bulk", {"entities": chunk})
             guids |= (answer or {}).get("guidAssignments") or {}
         return guids
 
     def relate(self, wanted: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> None:
-        """Give entities these relationships, by their GUID, the end, and the GUID of the target.
+        """Set the relationships of entities, by GUID, name of the end, and GUID of the target.
 
-        Bulk writes do not bring relationships back that were deleted before, and may even delete
-        one that was created again.
+        Bulk writes do not restore relationships that were deleted before, and may even delete one
+        that was created again.
         """
         for entity, _ in self.entities(list(wanted), minExtInfo=True):
             own = {key: entity[key] for key in ("guid", "typeName")}

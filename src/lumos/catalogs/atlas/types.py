@@ -28,8 +28,8 @@ FOREIGN: Final = {
 MODELLED_ENDS: Final = frozenset(
     {"columns", "inputToProcesses", "meanings", "outputFromProcesses", "partitionKeys"}
 )
-# The types for which business metadata applies to a dataset of Lumos.
-PARENTS: Final = frozenset({DATASET, "DataSet", "Asset", "Referenceable"})
+# The type of datasets of Lumos and its supertypes: business metadata of any of them applies.
+DATASET_SUPERTYPES: Final = frozenset({DATASET, "DataSet", "Asset", "Referenceable"})
 
 # `lookup` is a hash of the qualified name. Atlas splits qualified names into words for its index,
 # so that they can neither be looked up nor sorted there; lookups by unique attribute do not find
@@ -48,7 +48,7 @@ _ENTITIES: Final = {
     COLUMN_PROCESS: ("Process", {}),
     ITEM: ("Asset", {"lookup": "string", "kind": "string", "properties": "map<string,string>"}),
 }  # fmt: skip
-_COLUMNS: Final = {
+_COLUMNS_RELATION: Final = {
     "name": "lumos_dataset_columns", "typeVersion": VERSION, "propagateTags": "NONE",
     "relationshipCategory": "COMPOSITION",
     "endDef1": {"type": DATASET, "name": "columns", "isContainer": True, "cardinality": "SET"},
@@ -69,7 +69,7 @@ METADATA_ATTRIBUTES: Final = [
     }
     for name, type in (("upstream", "array<string>"), ("properties", "string"))
 ]  # fmt: skip
-OWN_TYPES: Final = frozenset({*_ENTITIES, str(_COLUMNS["name"])})
+OWN_TYPES: Final = frozenset({*_ENTITIES, str(_COLUMNS_RELATION["name"])})
 
 
 def definitions(names: Set[str]) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def definitions(names: Set[str]) -> dict[str, Any]:
     ]  # fmt: skip
     return {
         "entityDefs": entities,
-        "relationshipDefs": [_COLUMNS] if _COLUMNS["name"] in names else [],
+        "relationshipDefs": [_COLUMNS_RELATION] if _COLUMNS_RELATION["name"] in names else [],
     }
 
 

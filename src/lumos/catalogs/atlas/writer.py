@@ -37,7 +37,7 @@ class DatasetChange(NamedTuple):
 
     @property
     def old(self) -> AtlasEntity | None:
-        """The entity to update, or None; Atlas creates a new entity instead of reviving one."""
+        """The entity to update, or None; instead of a deleted entity, a new one is created."""
         return None if self.before is None or self.before.deleted else self.before
 
     @property
@@ -67,10 +67,11 @@ class AtlasWriter:
 
     def change(self, entry: CatalogEntry, before: AtlasEntity | None) -> DatasetChange:
         """Compute what has to be written for an entry."""
-        after, storage = self._reader.entries.render(entry, before)
+        after, storage = self._reader.codec.render(entry, before)
         if before is not None:
             for name, column in after.columns.items():
-                # Keep what entries do not model: how classifications propagate, business metadata.
+                # Preserve what entries do not model: business metadata, and how classifications
+                # propagate.
                 old = before.columns.get(name)
                 if old is not None:
                     column.business = old.business
@@ -81,9 +82,9 @@ class AtlasWriter:
                         if each in old.classifications
                     }
             after.output_of = () if before.deleted else before.output_of
-            # Placeholders have the relationships that other datasets need.
-            drawn = before.relations if before.attributes.get("placeholder") else {}
-            after.relations = {**drawn, **after.relations}
+            # Other datasets have created the relationships of a placeholder.
+            existing = before.relations if before.attributes.get("placeholder") else {}
+            after.relations = {**existing, **after.relations}
             after.former_ends = tuple(before.relations)
             # Processes of other tools already represent these edges.
             own_edges = set(before.attributes["upstream"] or ())
@@ -119,8 +120,8 @@ class AtlasWriter:
             for each in written
             if each.has_new_lineage and not each.after.deleted
         }
-        revived = [each.before for each in written if each.before and each.before.deleted]
-        if others := self._reader.downstream_of(revived) - existing.keys():
+        recreated = [each.before for each in written if each.before and each.before.deleted]
+        if others := self._reader.downstream_of(recreated) - existing.keys():
             existing |= (other_entities := self._reader.many(sorted(others)))
             lineages |= self._lineages(other_entities)
 
@@ -128,7 +129,7 @@ class AtlasWriter:
             self.write_lineage({urn: lineages[urn] for urn in urns}, existing)
 
         problems = dict(in_halves(list(lineages), write_lineage))
-        # Last, because the edges in it stand for processes that are written by now.
+        # Last: the edges in business metadata mean that the processes have been written.
         complete = {each.entry.urn: each for each in written if not problems.get(each.entry.urn)}
 
         def set_business(urns: Sequence[str]) -> None:
@@ -144,18 +145,20 @@ class AtlasWriter:
                 yield WrittenEntry(urn=change.entry.urn, changed=True, held=change.storage)
 
     def erase(self, urns: Sequence[str]) -> None:
-        """Delete datasets with their columns and processes; the lineage of others stays."""
-        erased = [entity for some in self._reader.versions(urns).values() for entity in some]
-        found = self._reader.many([urn for urn in urns if foreign_location(urn)])
-        foreign = [each for each in found.values() if each.is_foreign]
+        """Delete datasets with their columns and processes, but not the lineage of others."""
+        erased = [
+            entity for versions in self._reader.versions(urns).values() for entity in versions
+        ]
+        existing = self._reader.many([urn for urn in urns if foreign_location(urn)])
+        foreign = [each for each in existing.values() if each.is_foreign]
         dependents = self._reader.downstream_of(erased) - set(urns)
         parts = [
             each for entity in (*erased, *foreign) for each in (entity, *entity.columns.values())
         ]
         processes = [guid for each in parts for guid in each.output_of]
         self._server.delete([*processes, *(entity.guid for entity in erased if not entity.deleted)])
-        own = [each.guid for each in reversed(parts) if not each.is_foreign]
-        self._server.purge([*processes, *own])
+        guids_to_purge = [each.guid for each in reversed(parts) if not each.is_foreign]
+        self._server.purge([*processes, *guids_to_purge])
         for entity in foreign:
             self._server.set_business_metadata(entity.guid, entity.business)
         remaining = self._reader.many(sorted(dependents))
@@ -185,11 +188,11 @@ class AtlasWriter:
         terms: dict[str, Any] = {}
         for change in changes:
             old, new, urn = change.old, change.after, change.entry.urn
-            pairs = [(urn, old, new)]
+            rows = [(urn, old, new)]
             for column, entity in new.columns.items():
                 before = old.columns.get(column) if old else None
-                pairs.append((column_name(urn, column), before, entity))
-            for name, before, entity in pairs:
+                rows.append((column_name(urn, column), before, entity))
+            for name, before, entity in rows:
                 body = self._body(name, before, entity)
                 entity.guid = f"-{len(entities) + 1}" if before is None else before.guid
                 body["guid"] = entity.guid
@@ -212,12 +215,12 @@ class AtlasWriter:
                     }
         guids = self._server.post(entities)
         self._server.relate(terms)
-        self._set_rest(changes)
+        self._update_existing(changes)
         for entity in posted:
             entity.guid = guids.get(entity.guid, entity.guid)
 
-    def _set_rest(self, changes: Sequence[DatasetChange]) -> None:
-        """Set classifications and labels, which bulk writes only create; delete removed columns."""
+    def _update_existing(self, changes: Sequence[DatasetChange]) -> None:
+        """Write changes that bulk writes ignore: classifications, labels and removed columns."""
         headers: dict[str, Any] = {}
         removed: list[str] = []
         for old, new in ((each.old, each.after) for each in changes):
@@ -244,14 +247,14 @@ class AtlasWriter:
         self._server.delete(removed)
 
     def _set_business(self, change: DatasetChange) -> None:
-        """Set business metadata, which bulk writes only create."""
+        """Write changes of business metadata, which bulk writes ignore."""
         if change.old is None:
             return
         if (business := _business(change.after)) != _business(change.old):
             self._server.set_business_metadata(change.old.guid, business)
 
     def _body(self, name: str, old: AtlasEntity | None, new: AtlasEntity) -> dict[str, Any]:
-        """The entity to post; for an existing one only the differences, so that edits are kept."""
+        """The entity to post; of an existing one only the differences, to preserve edits."""
         before = {} if old is None else old.attributes
         attributes = {
             key: value
@@ -298,7 +301,7 @@ class AtlasWriter:
         edges = {urn: existing[urn].attributes["upstream"] or [] for urn in lineages}
         related = (each for urn in lineages for each in relationships(existing[urn].relations))
         names = {each.qualified_name for each in related if each.type_name == types.DATASET}
-        unknown = {each for some in edges.values() for each in some} | names
+        unknown = {each for upstream in edges.values() for each in upstream} | names
         unknown -= existing.keys()
         known = {**existing, **self._reader.many(sorted(unknown))}
         entities: list[dict[str, Any]] = []
@@ -307,14 +310,14 @@ class AtlasWriter:
             guids[urn] = f"-{len(entities) + 1}"
             entities.append(_placeholder(urn, guids[urn]))
         unused: list[str] = []
-        redrawn: list[tuple[str, Sequence[tuple[str, str]]]] = []
+        existing_processes: list[tuple[str, Sequence[tuple[str, str]]]] = []
 
-        def draw(
+        def add_process(
             type: str, name: str, output: AtlasEntity, inputs: Sequence[tuple[str, str]]
         ) -> None:
             if inputs:
                 entities.append(_process(type, name, output, inputs))
-                redrawn.extend((process, inputs) for process in output.output_of)
+                existing_processes.extend((process, inputs) for process in output.output_of)
             else:
                 unused.extend(output.output_of)
 
@@ -327,10 +330,12 @@ class AtlasWriter:
                 for each in edges[urn]
                 if each in guids
             ]
-            draw(types.PROCESS, urn, entity, inputs)
+            add_process(types.PROCESS, urn, entity, inputs)
             sources = _column_sources(lineage, known)
             for name, column in entity.columns.items():
-                draw(types.COLUMN_PROCESS, column_name(urn, name), column, sources.get(name, []))
+                add_process(
+                    types.COLUMN_PROCESS, column_name(urn, name), column, sources.get(name, [])
+                )
         for number, body in enumerate(entities, 1):
             body.setdefault("guid", f"-{number}")
         created = self._server.post(entities)
@@ -342,7 +347,7 @@ class AtlasWriter:
                     for guid, type in inputs
                 }
             }
-            for process, inputs in redrawn
+            for process, inputs in existing_processes
         }
         for entity in (existing[urn] for urn in lineages):
             if entity.relations or entity.former_ends:
@@ -415,7 +420,7 @@ def _placeholder(urn: str, guid: str) -> dict[str, Any]:
 
 
 def _business(entity: AtlasEntity) -> dict[str, Any]:
-    """The business metadata of an entity, with what Lumos stores at those of other tools."""
+    """The business metadata of an entity, including that of Lumos if another tool wrote it."""
     own = {name: entity.attributes.get(name) for name in ("upstream", "properties")}
     if not entity.is_foreign or not any(own.values()):
         return entity.business
@@ -430,7 +435,7 @@ def _lineage(entity: AtlasEntity) -> tuple[Any, Any]:
 
 
 def _has_changes(body: Mapping[str, Any]) -> bool:
-    """Whether the body of an existing entity contains more than what identifies it."""
+    """Whether the body of an existing entity contains more than the names that identify it."""
     relations = body.get("relationshipAttributes") or {}
     return (
         not body["attributes"].keys() <= {"name", "qualifiedName"}

@@ -121,7 +121,7 @@ class InvalidAspect(LumosError):
         super().__init__(f"{position}: {problem}")
 
 
-# The types of the fields that are read. All other fields are kept without a check.
+# The types of the fields that Lumos reads. All other fields are preserved without a check.
 
 
 def _object(*required: str, **optional: Any) -> Any:
@@ -202,7 +202,7 @@ def read_writes(store: EntityStore, urn: str, aspect: str | None = None) -> list
 
 def check_writes(writes: Iterable[AspectWrite]) -> list[AspectWrite]:
     """Check the types in the bodies of writes."""
-    found = []
+    checked = []
     for write in writes:
         shape = _ASPECT_TYPES.get(write.aspect)
         if shape is not None and write.replaces:
@@ -213,8 +213,8 @@ def check_writes(writes: Iterable[AspectWrite]) -> list[AspectWrite]:
                 match = _ERROR_PATH.search(text)
                 position = f"{write.aspect}{match['path'] if match else ''}"
                 raise InvalidAspect(position, text[: match.start()] if match else text) from None
-        found.append(write)
-    return found
+        checked.append(write)
+    return checked
 
 
 def aspects_after(writes: Iterable[AspectWrite]) -> Aspects:
@@ -234,11 +234,11 @@ def aspects_after(writes: Iterable[AspectWrite]) -> Aspects:
     return aspects
 
 
-# Changes of aspects that keep all fields that are not read.
+# Changes of aspects that preserve all fields that Lumos does not read.
 
 
 def read_list(items: Iterable[Any], read: Callable[[Any], Value | None]) -> tuple[Value, ...]:
-    """The values in a list; items that `read` does not know are skipped."""
+    """The values of the items in a list, without those for which `read` returns None."""
     return tuple(value for item in items if (value := read(item)) is not None)
 
 
@@ -248,9 +248,10 @@ def update_list(
     wanted: Iterable[Value],
     make: Callable[[Value], Any],
 ) -> list[Any]:
-    """A list of the wanted values, which keeps their existing items.
+    """A list with an item for each wanted value: the existing one, or one that `make` returns.
 
-    Items that `read` does not know move to the end. Values that DataHub cannot store are omitted.
+    Items for which `read` returns None move to the end. Values that DataHub cannot store are
+    omitted.
     """
     known: dict[Value, list[Any]] = {}
     others = []
@@ -259,8 +260,10 @@ def update_list(
             others.append(item)
         else:
             known.setdefault(value, []).append(item)
-    found = [(known[value].pop(0) if known.get(value) else make(value), value) for value in wanted]
-    return [*(item for item, value in found if read(item) == value), *others]
+    new_items = [
+        (known[value].pop(0) if known.get(value) else make(value), value) for value in wanted
+    ]
+    return [*(item for item, value in new_items if read(item) == value), *others]
 
 
 def update_aspect(
@@ -293,20 +296,20 @@ def find_unmodelled(
     by_aspect: Writes = {aspect: [] for aspect in modelled}
     for write in writes:
         by_aspect.setdefault(write.aspect, []).append(write)
-    found: Writes = {}
+    unmodelled: Writes = {}
     for aspect, group in by_aspect.items():
         wanted = [AspectWrite(aspect=aspect, body=modelled.get(aspect))]
         if group == wanted:
             continue
         normal = [normalize(write) for write in group]
         if normal != [normalize(write) for write in wanted]:
-            found[aspect] = normal
-    return to_raw(found)
+            unmodelled[aspect] = normal
+    return to_raw(unmodelled)
 
 
 def writes_in_raw(raw: Mapping[str, Any]) -> Writes:
     """The writes of DataHub in the `raw` of an entry or item."""
-    found: Writes = {}
+    writes: Writes = {}
     record = raw.get(CATALOG, {})
     if not isinstance(record, dict):
         raise InvalidAspect(f"raw.{CATALOG}", f"Expected `object`, got {record!r}")
@@ -315,10 +318,10 @@ def writes_in_raw(raw: Mapping[str, Any]) -> Writes:
             group = msgspec.convert(items, list[_RawWrite])
         except msgspec.ValidationError as problem:
             raise InvalidAspect(f"raw.{CATALOG}.{aspect}", str(problem)) from None
-        found[aspect] = check_writes(
+        writes[aspect] = check_writes(
             AspectWrite(aspect=aspect, body=item.body, extras=item.extras) for item in group
         )
-    return found
+    return writes
 
 
 def to_raw(writes: Writes) -> dict[str, Any]:
@@ -343,7 +346,7 @@ def override_aspects(modelled: Aspects, raw: Writes) -> Aspects:
 
 
 def writes_for(aspects: Aspects, raw: Writes) -> list[AspectWrite]:
-    """The writes that produce some aspects; writes in `raw` are used if they still produce them."""
+    """The writes that produce these aspects: those in `raw` if they still do, or else new ones."""
     writes: list[AspectWrite] = []
     for aspect in {**raw, **aspects}:
         group = raw.get(aspect, [])
@@ -375,8 +378,10 @@ def apply_patch(aspect: str, body: Any, patch: Any) -> Any:
     """The body of an aspect after a patch; the same body if the patch cannot be applied."""
     try:
         operations = patch if isinstance(patch, list) else patch["patch"]
-        given = {} if isinstance(patch, list) else patch.get("arrayPrimaryKeys") or {}
-        mapped = _to_maps(copy.deepcopy(body or {}), keys := given or _LIST_KEYS.get(aspect, {}))
+        keys_in_patch = {} if isinstance(patch, list) else patch.get("arrayPrimaryKeys") or {}
+        mapped = _to_maps(
+            copy.deepcopy(body or {}), keys := keys_in_patch or _LIST_KEYS.get(aspect, {})
+        )
         for operation in operations:
             _apply(mapped, operation["op"].lower(), operation["path"], operation.get("value"))
         for name, fields in keys.items():
@@ -388,6 +393,7 @@ def apply_patch(aspect: str, body: Any, patch: Any) -> Any:
 
 
 def _apply(mapped: dict[str, Any], operation: str, path: str, value: Any) -> None:
+    """Apply one operation to a body whose lists are maps."""
     *parents, last = (
         part.replace("~1", "/").replace("~0", "~") for part in path.removeprefix("/").split("/")
     )
@@ -406,6 +412,7 @@ def _apply(mapped: dict[str, Any], operation: str, path: str, value: Any) -> Non
 
 
 def _to_maps(body: dict[str, Any], keys: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """Convert lists of a body to nested maps by the keys of their members."""
     for name, fields in keys.items():
         members: dict[str, Any] = {}
         for member in body.get(name) or ():
@@ -419,17 +426,18 @@ def _to_maps(body: dict[str, Any], keys: Mapping[str, Sequence[str]]) -> dict[st
 
 
 def _members(members: Any, fields: Sequence[str]) -> list[Any]:
+    """Convert nested maps by keys back to a list of members."""
     if not fields:
         return list(members.values()) if isinstance(members, dict) else [members]
-    found = []
-    for key, inside in members.items():
-        for member in [inside] if len(fields) == 1 else _members(inside, fields[1:]):
+    converted = []
+    for key, nested in members.items():
+        for member in [nested] if len(fields) == 1 else _members(nested, fields[1:]):
             if not isinstance(member, dict):
                 raise _NotApplicable
             if key and _PATH_SEPARATOR not in fields[0]:
                 member.setdefault(fields[0], key)
-            found.append(member)
-    return found
+            converted.append(member)
+    return converted
 
 
 def key_in(member: Any, field: str) -> str:

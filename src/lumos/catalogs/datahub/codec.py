@@ -2,8 +2,8 @@
 
 Reading returns the item; `raw` contains the writes that encoding the item would not reproduce:
 aspects that Lumos does not model, and details of the others. Writing starts with `raw` and changes
-only what contradicts the item. Fields that DataHub cannot store go into custom properties of the
-entity; if it has none, they are lost.
+only the values that contradict the item. Fields that DataHub cannot store are packed: stored as
+JSON in custom properties of the entity. If the entity can have none, these fields are lost.
 """
 
 from abc import ABC, abstractmethod
@@ -48,9 +48,9 @@ class Codec(ABC, Generic[T]):
     """Reads and writes one type of items.
 
     `custom` is the aspect with custom properties, into which fields are packed that DataHub cannot
-    store. `visible_fields` are shown by DataHub, so that users may edit them. `server` is the model
-    of a server, which fills in defaults and stores only aspects; without it, the items are in a
-    file, which stores all writes unchanged.
+    store. `visible_fields` are the fields that DataHub shows, so that users may edit them. `server`
+    is the model of a server, which fills in defaults and only stores the resulting aspects; None
+    for items in a file, which stores all writes unchanged.
     """
 
     type: Any
@@ -78,8 +78,8 @@ class Codec(ABC, Generic[T]):
 
     def custom_properties(self, item: T) -> dict[str, str]:
         """The properties of an item that are custom properties in DataHub."""
-        found: dict[str, str] = item.properties  # type: ignore[attr-defined]
-        return found
+        properties: dict[str, str] = item.properties  # type: ignore[attr-defined]
+        return properties
 
     def read(self, key: str, writes: Sequence[AspectWrite]) -> T:
         """Decode an item; writes that encoding it would not reproduce go into `raw`."""

@@ -28,13 +28,16 @@ _SYSTEM_TYPES: Final = ("TECHNICAL_OWNER", "BUSINESS_OWNER", "DATA_STEWARD", "NO
 
 
 class DataHubLabels(NamedTuple):
-    """Tags or terms: their aspect, list and key, and the type of their entities."""
+    """How DataHub stores tags or terms: their aspect, the list in it, and the key of an item.
+
+    `type` is the type of their entities; `required_keys` are the other keys of a new aspect.
+    """
 
     aspect: str
     list: str
     key: str
     type: str
-    around: Mapping[str, Any]
+    required_keys: Mapping[str, Any]
 
 
 TAGS: Final = DataHubLabels("globalTags", "tags", "tag", "tag", {})
@@ -54,7 +57,7 @@ def with_labels(
     """Replace the labels of a dataset, entity or schema row."""
     if not names and kind.aspect not in holder:
         return holder
-    old = holder.get(kind.aspect) or kind.around
+    old = holder.get(kind.aspect) or kind.required_keys
     items = update_list(
         old.get(kind.list) or (),
         lambda item: _label_name(kind, item),
@@ -75,7 +78,7 @@ def read_name(aspects: Aspects, default: str) -> str:
 
 
 def write_name(aspects: Aspects, name: str) -> None:
-    """Write the name, unless it is invalid Unicode, which is packed instead."""
+    """Write the name, unless it is invalid Unicode; then it is only stored in a property."""
     is_valid = not any("\ud800" <= character <= "\udfff" for character in name)
     update_aspect(aspects, PROPERTIES, name=name if is_valid else None)
 
@@ -86,8 +89,8 @@ def read_structured(aspects: Aspects) -> Properties:
 
 
 def write_structured(aspects: Aspects, properties: Properties) -> None:
-    """Write structured properties, and keep unchanged ones."""
-    # Snapshots sort properties; a different original order is kept in `raw`.
+    """Write structured properties without changing those that are equal."""
+    # Snapshots sort properties; if the original order differs, it is in `raw`.
     wanted = {key: properties[key] for key in sorted(properties) if is_structured(key)}
     if wanted == read_structured(aspects):
         return
@@ -133,7 +136,7 @@ def read_domain(aspects: Aspects) -> str | None:
 
 
 def write_domain(aspects: Aspects, domain: str | None) -> None:
-    """Write the first domain and keep the others; None removes all."""
+    """Replace the first domain without changing the others; None removes all domains."""
     if not domain:
         aspects.pop("domains", None)
         return
@@ -163,11 +166,11 @@ def write_governance(aspects: Aspects, governance: Governance | None) -> None:
 def write_labels(kind: DataHubLabels, aspects: Aspects, names: Sequence[str]) -> None:
     """Replace the labels of a dataset or entity in its aspects."""
     if read_labels(kind, aspects) != tuple(names):
-        found = with_labels(kind, aspects, names).get(kind.aspect)
-        if found is None:
+        changed = with_labels(kind, aspects, names).get(kind.aspect)
+        if changed is None:
             aspects.pop(kind.aspect, None)
         else:
-            aspects[kind.aspect] = found
+            aspects[kind.aspect] = changed
 
 
 def read_ownership(aspects: Aspects) -> Ownership | None:

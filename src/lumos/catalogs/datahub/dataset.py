@@ -108,7 +108,7 @@ class DatasetCodec(Codec[CatalogEntry]):
         return aspects
 
     def read_native(self, key: str, aspects: Aspects) -> CatalogEntry:
-        urn = _parsed(key)
+        urn = _parse_urn(key)
         user_properties = read_unpacked_properties(aspects, common.PROPERTIES, CatalogEntry)
         properties = {**user_properties, **common.read_structured(aspects)}
         return CatalogEntry(
@@ -127,7 +127,7 @@ class DatasetCodec(Codec[CatalogEntry]):
         )
 
     def write_native(self, aspects: Aspects, item: CatalogEntry, *, is_new: bool) -> None:
-        urn, current = _parsed(item.urn), self.read_native(item.urn, aspects)
+        urn, current = _parse_urn(item.urn), self.read_native(item.urn, aspects)
         native = self._write_identity(aspects, item, current, is_new=is_new)
         if current.schema != item.schema and write_schema(
             aspects, item.schema, urn.platform, item.name
@@ -157,7 +157,7 @@ class DatasetCodec(Codec[CatalogEntry]):
             # A server marks the dataset as deleted in its status instead of deleting it.
             not_storable[common.STATUS] = raw_writes[common.STATUS]
         if not_storable and raw_writes.get(common.PROPERTIES) == []:
-            # The aspect only exists because something is packed into it.
+            # The aspect only exists because Lumos stores packed values in it.
             not_storable[common.PROPERTIES] = []
         if not not_storable:
             return others
@@ -176,7 +176,7 @@ class DatasetCodec(Codec[CatalogEntry]):
             # Lumos did not pack this.
             return {}
         is_erased = item.deleted and any(each.removes_entity for each in chain(*packed.values()))
-        found: Writes = {}
+        unedited: Writes = {}
         for aspect, group in packed.items():
             current = self._normal_body(item.urn, aspects, aspect)
             is_status = is_erased and aspect == common.STATUS
@@ -188,8 +188,8 @@ class DatasetCodec(Codec[CatalogEntry]):
                 sent = self.server.sendable(self.entity(item.urn), aspects_after(group))
                 is_unedited = self._normal_body(item.urn, sent, aspect) == current
             if is_unedited:
-                found[aspect] = group
-        return to_raw(found)
+                unedited[aspect] = group
+        return to_raw(unedited)
 
     def normalize(self, entity: Entity, write: AspectWrite) -> AspectWrite:
         return super().normalize(entity, lineage.without_explicit_urns(write))
@@ -219,7 +219,7 @@ class DatasetCodec(Codec[CatalogEntry]):
         The name of an existing dataset is only written if it changes: otherwise, an aspect with
         only a name would replace the one in `raw`.
         """
-        urn, native = _parsed(item.urn), self.entity(item.urn).urn
+        urn, native = _parse_urn(item.urn), self.entity(item.urn).urn
         if current.name != item.name or (is_new and common.PROPERTIES not in aspects):
             common.write_name(aspects, item.name)
         if urn.instance:
@@ -245,7 +245,7 @@ def read_instance(aspects: Mapping[str, Any]) -> str | None:
     return instance_name((aspects.get(INSTANCE) or {}).get("instance") or "")
 
 
-_parsed = lru_cache(maxsize=4_096)(Urn.parse)
+_parse_urn = lru_cache(maxsize=4_096)(Urn.parse)
 
 
 def _since_last_creation(writes: Sequence[AspectWrite]) -> Sequence[AspectWrite]:
@@ -256,7 +256,7 @@ def _since_last_creation(writes: Sequence[AspectWrite]) -> Sequence[AspectWrite]
 
 
 class DataHubCatalog(SeparatesUserEdits):
-    """What a DataHub server and a DataHub file have in common."""
+    """The behaviour that a DataHub server and a DataHub file have in common."""
 
     native: ClassVar[frozenset[str]] = NATIVE
     shows_display_names: ClassVar[bool] = True
@@ -266,8 +266,8 @@ class DataHubCatalog(SeparatesUserEdits):
     ) -> tuple[CatalogEntry | None, CatalogEntry | None]:
         """Adjust `base` and `theirs`, so that a merge recognizes descriptions of users.
 
-        A description that users entered counts as theirs even if Lumos wrote the same text.
-        Annotations of a missing column are restored with the column.
+        A description that users entered is an edit even if Lumos had written the same text. If a
+        removed column returns, the edits that users had made to it apply again.
         """
         if theirs is None or CATALOG not in theirs.raw:
             return base, theirs

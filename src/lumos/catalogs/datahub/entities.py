@@ -1,8 +1,8 @@
 """Encodes the kinds of entities that both DataHub and Lumos have.
 
 `lumos:task:airflow/nightly/load` is `urn:li:dataJob:(urn:li:dataFlow:(airflow,nightly,PROD),load)`.
-Entities of other types, and those whose DataHub URN has no such counterpart, keep their DataHub
-URN; all of their aspects are in `raw`.
+An entity of another type, or with a DataHub URN that cannot be converted, has its DataHub URN in
+Lumos too, and all of its aspects in `raw`.
 """
 
 import re
@@ -50,11 +50,11 @@ _STAMPS: Final = {"created": STAMP, "lastModified": STAMP}
 
 
 class _Relation(NamedTuple):
-    """A list of references in an aspect, or a list of edges, which newer sources write instead.
+    """A list of references in an aspect; newer sources write the list `edges` instead of `list`.
 
-    `target` is the kind of the referenced entities, or `dataset`. `member` is the key of the URN if
-    members are objects. DataHub derives the key `derived` from the list. `empty` is the body of an
-    empty aspect.
+    `target` is the kind of the referenced entities, or `dataset`. If members are objects, `member`
+    is the key of their URN. `derived` is a key that DataHub derives from the list. `empty` is the
+    body of an empty aspect.
     """
 
     name: str
@@ -191,8 +191,8 @@ def native_entity(urn: str) -> Entity | None:
     parts, kind = entity_id(urn), _BY_KIND.get(kind_in_urn(urn))
     if parts is None or kind is None:
         return None
-    found = _native_urn(kind, parts)
-    return None if found is None else Entity(kind.type, found)
+    native_urn = _native_urn(kind, parts)
+    return None if native_urn is None else Entity(kind.type, native_urn)
 
 
 def _native_urn(kind: _EntityKind, parts: tuple[str, ...]) -> str | None:
@@ -231,7 +231,7 @@ def _pattern(urn: str) -> re.Pattern[str]:
 
 
 class EntityCodec(Codec[CatalogEntity]):
-    """Encodes entities by the table of kinds; other types only have `raw`."""
+    """Encodes entities of the types in `_KINDS`; those of other types only have `raw`."""
 
     type: Any = CatalogEntity
     visible_fields: ClassVar[frozenset[str]] = frozenset(
@@ -262,12 +262,12 @@ class EntityCodec(Codec[CatalogEntity]):
             # Snapshots of format 1.0 have native URNs, and everything is in `raw`.
             native = self.decode(key, self.current(chain(*writes_in_raw(item.raw).values())))
             unset = CatalogEntity(urn=item.urn, kind=item.kind)
-            found = {
+            visible = {
                 name: getattr(native, name)
                 for name in self.visible_fields
                 if getattr(item, name) == getattr(unset, name)
             }
-            item = msgspec.structs.replace(item, **found)
+            item = msgspec.structs.replace(item, **visible)
         return super().render(msgspec.structs.replace(item, urn=key, kind=shared_kind(key)))
 
     def datasets(self, aspects: Aspects) -> list[str]:
@@ -330,7 +330,7 @@ class EntityCodec(Codec[CatalogEntity]):
                 self._write_relation(relation, aspects, wanted)
 
     def with_references_of(self, visible: CatalogEntity, item: CatalogEntity) -> CatalogEntity:
-        # Until a dataset exists, its URN comes back without the instance; keep that of `item`.
+        # Until a dataset exists, its URN is read without its instance; use the URN in `item`.
         kind = self._kind
         same = {
             relation.name: item.references[relation.name]
@@ -365,23 +365,23 @@ class EntityCodec(Codec[CatalogEntity]):
     def _references(self, aspects: Aspects) -> dict[str, tuple[str, ...]]:
         kind = self._kind
         assert kind is not None, "an unknown kind has no relations"
-        found: dict[str, tuple[str, ...]] = {}
+        references: dict[str, tuple[str, ...]] = {}
         for relation in _relations(kind):
             urns = _members(relation, aspects)
             if urns is None:
                 continue
             names = tuple(dict.fromkeys(self._to_lumos_urn(relation, urn) for urn in urns))
-            # A relation that could not be written again is only kept in `raw`.
+            # A relation that could not be written again is only in `raw`.
             if names and [self._to_datahub_urn(relation, name) for name in names] == urns:
-                found[relation.name] = names
+                references[relation.name] = names
         if TERMS.aspect in kind.annotations and (terms := read_labels(TERMS, aspects)):
-            found["terms"] = terms
-        return found
+            references["terms"] = terms
+        return references
 
     def _write_relation(
         self, relation: _Relation, aspects: Aspects, wanted: tuple[str, ...]
     ) -> None:
-        """Keep wanted members and edges, and add new ones as members."""
+        """Remove unwanted members and edges, and add new members."""
         if _members(relation, aspects) is None:
             return
         natives = [native for name in wanted if (native := self._to_datahub_urn(relation, name))]
@@ -412,10 +412,10 @@ class EntityCodec(Codec[CatalogEntity]):
     def _to_datahub_urn(self, relation: _Relation, name: str) -> str | None:
         if relation.target == "dataset":
             return self._naming.to_datahub(name)
-        found = native_entity(name)
+        native = native_entity(name)
         return (
-            found.urn
-            if found is not None and found.type == _BY_KIND[relation.target].type
+            native.urn
+            if native is not None and native.type == _BY_KIND[relation.target].type
             else None
         )
 
@@ -450,9 +450,9 @@ def _default_title(kind: _EntityKind, key: str) -> str:
 
 
 class _NamedItemKind(NamedTuple):
-    """A kind of item with a name in DataHub: fields of an aspect, and lists of names.
+    """A kind of item with a name: the keys of its fields in `aspect`, and its lists of names.
 
-    Each list has an aspect, a key in it, and the type of its entities.
+    Each list has an aspect, a key in it, and the type of the entities with these names.
     """
 
     item: Any

@@ -19,7 +19,7 @@ _NEXT_TYPE: Final = re.compile(r"\.(?=\[(?:type|key)=[^\]]*\](?:\.|\Z))")
 _CONTAINERS: Final = {"array": "[]", "map": "{}"}
 _STEP: Final = re.compile(r"`((?:[^`]|``)*)`|\[\]|\{key\}|\{\}|<\d+>|[^.`\[\]{}<>]+|.", re.DOTALL)
 _CONTAINER_MARK: Final = re.compile(r"\[\]|\{key\}|\{\}|<\d+>|\.", re.DOTALL)
-_TOKENS: Final = {
+_TOKEN_BY_KIND: Final = {
     "INT8": "int", "INT16": "int", "INT32": "int", "INT64": "long",
     "UINT8": "int", "UINT16": "int", "UINT32": "long", "UINT64": "long",
     "FLOAT16": "float", "FLOAT32": "float", "FLOAT64": "double", "BINARY": "bytes",
@@ -41,14 +41,14 @@ class FieldPath(NamedTuple):
     is_typed: bool = False
 
     @property
-    def lumos(self) -> str:
+    def lumos_path(self) -> str:
         """The path as Lumos writes it."""
-        *above, last = self.steps
-        return "".join(f"{_lumos_step(step)}." for step in above) + quoted_name(last.name)
+        *parents, last = self.steps
+        return "".join(f"{_lumos_step(step)}." for step in parents) + quoted_name(last.name)
 
 
 def parse(text: str) -> FieldPath:
-    """Parse a path; a plain one is a single step, since names may contain dots."""
+    """Parse a path; a plain path is a single step, since names may contain dots."""
     if not text.startswith(VERSION):
         return FieldPath((FieldPathStep(text),))
     steps: list[FieldPathStep] = []
@@ -73,12 +73,12 @@ def parse(text: str) -> FieldPath:
     return FieldPath((_without_root(steps[0]), *steps[1:]), is_key, is_typed=True)
 
 
-def to_plain(lumos: str) -> str:
+def to_plain(lumos_path: str) -> str:
     """The plain DataHub path of a path in Lumos: names and dots."""
     return "".join(
         step[1].replace("``", "`") if step.group().startswith("`") and step[1] is not None
         else "" if _CONTAINER_MARK.fullmatch(step.group()) and step.group() != "." else step.group()
-        for step in _STEP.finditer(lumos)
+        for step in _STEP.finditer(lumos_path)
     )  # fmt: skip
 
 
@@ -102,7 +102,7 @@ def _tokens(type: DataType) -> Iterator[str]:
                 return
             case _:
                 kind = kind_of(type)
-                yield _TOKENS.get(kind, kind.lower())
+                yield _TOKEN_BY_KIND.get(kind, kind.lower())
                 return
 
 

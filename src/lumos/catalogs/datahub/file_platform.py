@@ -28,7 +28,7 @@ from lumos.model.catalog import CatalogEntry
 from lumos.model.urn import Urn
 
 
-class _Opened(NamedTuple):
+class _OpenFile(NamedTuple):
     file: MetadataFile
     naming: Naming
     datasets: DatasetCodec
@@ -43,7 +43,8 @@ class DatahubFile(DataHubCatalog, FileCatalog):
 
     def __init__(self, settings: Any) -> None:
         super().__init__(settings)
-        # Expected upstream dataset (DataHub URN) -> entries in the batch that need it, by URN.
+        # By the DataHub URN of an expected upstream dataset: the entries in the batch that refer
+        # to it, by URN.
         self._waiting: dict[str, dict[str, CatalogEntry]] = {}
 
     def check_writable(self) -> None:
@@ -136,8 +137,8 @@ class DatahubFile(DataHubCatalog, FileCatalog):
     def _reserve_upstream(self, entry: CatalogEntry) -> None:
         """Reserve the names of upstream datasets.
 
-        DataHub stores the instance of a dataset with the dataset itself. In a batch, upstream
-        datasets with an instance are assumed to follow.
+        DataHub stores the instance of a dataset with the dataset itself. Upstream datasets with an
+        instance are expected later in the same batch.
         """
         naming = self._opened.naming
         for urn in lineage.upstream_urns(entry):
@@ -147,7 +148,7 @@ class DatahubFile(DataHubCatalog, FileCatalog):
                 self._waiting.setdefault(datahub_urn, {})[entry.urn] = entry
 
     def _rewrite_edges(self) -> None:
-        """Write edges again if the expected upstream datasets did not follow."""
+        """Write edges again whose expected upstream datasets were not in the batch."""
         opened = self._opened
         entries = {
             urn: entry
@@ -160,7 +161,7 @@ class DatahubFile(DataHubCatalog, FileCatalog):
                 opened.file.replace(Entity("dataset", datahub_urn), rendered.writes)
 
     @cached_property
-    def _opened(self) -> _Opened:
+    def _opened(self) -> _OpenFile:
         file = MetadataFile.read(self.path)
         naming = Naming()
         for entity in file.entities():
@@ -171,9 +172,9 @@ class DatahubFile(DataHubCatalog, FileCatalog):
                 )
                 if file.mentions(entity.urn, lineage.UPSTREAM, lineage.URN_MARKERS):
                     aspects = aspects_after(read_writes(file, entity.urn, lineage.UPSTREAM))
-                    for datahub_urn, urn in lineage.explicit_datasets(aspects):
+                    for datahub_urn, urn in lineage.explicit_urn_pairs(aspects):
                         naming.reserve(urn, datahub_urn)
-        return _Opened(file, naming, DatasetCodec(naming), DataHubItems(file, naming))
+        return _OpenFile(file, naming, DatasetCodec(naming), DataHubItems(file, naming))
 
     def _save(self) -> None:
         if not self._in_batch:

@@ -64,7 +64,7 @@ class DataHubItems:
         yield from self.of(entities, {entity.urn for entity in entities})
 
     def of(self, entities: Iterable[Entity], known: Container[str]) -> Iterator[CatalogItem]:
-        """The items of some entities; `known` are the URNs of all entities."""
+        """The items that are stored in `entities`; `known` are the URNs of all entities."""
         for entity in entities:
             if entity.type == "dataset":
                 continue
@@ -149,10 +149,10 @@ class DataHubItems:
         return [AspectWrite(aspect=name, body=body) for name, body in aspects.items()]
 
     def _codec(self, type: type[CatalogItem], native: Entity) -> Codec[Any]:
-        if (found := self._codecs.get((type, native.type))) is None:
-            found = codec_of(type, native, self._naming, self._server)
-            self._codecs[type, native.type] = found
-        return found
+        if (codec := self._codecs.get((type, native.type))) is None:
+            codec = codec_of(type, native, self._naming, self._server)
+            self._codecs[type, native.type] = codec
+        return codec
 
     def _native_entity(self, type: type[CatalogItem], key: str) -> Entity | None:
         """The DataHub entity of an item, or None if DataHub cannot have it."""
@@ -193,7 +193,7 @@ def _item_key_of(entity: Entity) -> tuple[type[Any], str]:
     """The item type of an entity, and the name or URN of the item."""
     type = NAMED_TYPES.get(entity.type)
     name = None if type is None else entity_name(entity.type, entity.urn)
-    # A URN that Lumos would write differently is kept.
+    # If the URN does not round-trip, the item has the URN of DataHub as its key.
     if type is None or name is None or entity_urn(entity.type, name) != entity.urn:
         return CatalogEntity, canonical_urn(entity.urn)
     return type, name
@@ -225,8 +225,8 @@ def _escape_non_ascii(text: str) -> str:
     if text.isascii():
         return text
     return _NOT_ASCII.sub(
-        lambda found: "".join(
-            f"\\u{unit:04x}" for unit in memoryview(found.group().encode("utf-16-le")).cast("H")
+        lambda match: "".join(
+            f"\\u{unit:04x}" for unit in memoryview(match.group().encode("utf-16-le")).cast("H")
         ),
         text,
     )

@@ -1,6 +1,7 @@
 """Reads and writes the aspect `upstreamLineage`: upstream datasets and columns of a dataset.
 
-Downstream lineage belongs to the other datasets and is packed into properties.
+DataHub stores no downstream lineage in this aspect: Lumos stores it as JSON in the custom
+properties of the dataset.
 """
 
 from collections.abc import Collection, Iterator
@@ -66,7 +67,7 @@ def read_lineage(aspects: Aspects, naming: Naming) -> Lineage | None:
 def write_lineage(
     aspects: Aspects, lineage: Lineage | None, naming: Naming, downstream_urn: str
 ) -> None:
-    """Write edges and keep unchanged ones; `downstream_urn` is the DataHub URN of the dataset."""
+    """Write the edges that changed; `downstream_urn` is the DataHub URN of the dataset."""
     if lineage is None:
         aspects.pop(UPSTREAM, None)
         return
@@ -76,7 +77,7 @@ def write_lineage(
     for edge in lineage.upstream:
         dataset = naming.to_datahub(edge.urn)
         if dataset is None:
-            # Not the URN of a dataset; packed into the properties.
+            # Not the URN of a dataset: the edge is only stored in the custom properties.
             continue
         upstreams.append(_upstream_item(old.get(dataset), dataset, edge, naming))
         # DataHub stores no other fields of a mapping, and requires names on both sides.
@@ -109,7 +110,7 @@ def without_explicit_urns(write: AspectWrite) -> AspectWrite:
     return msgspec.structs.replace(write, body={**write.body, "upstreams": upstreams})
 
 
-def explicit_datasets(aspects: Aspects) -> Iterator[tuple[str, str]]:
+def explicit_urn_pairs(aspects: Aspects) -> Iterator[tuple[str, str]]:
     """Yield (DataHub URN, Lumos URN) of edges whose Lumos URN is explicit or has an instance."""
     for item in (aspects.get(UPSTREAM) or {}).get("upstreams") or ():
         if (explicit := _explicit_urn(item)) is not None:
@@ -142,9 +143,9 @@ def _column_lineage(
     downstream_urn: str,
     datasets_with_edge: Collection[str],
 ) -> list[dict[str, Any]]:
-    """Keep items that contain only wanted mappings, and add the other mappings one by one.
+    """The existing items that contain only wanted mappings, and new items for other mappings.
 
-    `read_lineage` ignores columns of datasets without an edge, so items of such datasets are kept.
+    Existing items of datasets without an edge stay, since `read_lineage` ignores them.
     """
     remaining = list(wanted)
     kept_items = []
@@ -196,7 +197,7 @@ def _mappings(item: Any) -> list[tuple[str, ColumnMapping]]:
 
 
 def _column_path(path: str) -> str:
-    return field_paths.parse(path).lumos if path.startswith(field_paths.VERSION) else path
+    return field_paths.parse(path).lumos_path if path.startswith(field_paths.VERSION) else path
 
 
 def _explicit_urn(item: Any) -> str | None:

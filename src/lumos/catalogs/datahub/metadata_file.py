@@ -32,7 +32,7 @@ _PLAIN_TYPES: Final = frozenset(
     {"array", "boolean", "bytes", "double", "float", "int", "long", "map", "string"}
 )
 # Maps with arbitrary keys.
-_FREE_KEYS: Final = frozenset({"customProperties", "properties", "ownerTypes", "sourceDetail"})
+_FREE_FORM_MAPS: Final = frozenset({"customProperties", "properties", "ownerTypes", "sourceDetail"})
 # Aspects of ML models whose types do not start with `MLModel`.
 _ML_MODEL_ASPECTS: Final = frozenset(
     {"Metrics", "EvaluationData", "TrainingData", "QuantitativeAnalyses", "EthicalConsiderations",
@@ -83,10 +83,10 @@ class _Record(msgspec.Struct, eq=False):
 
 
 class _Position(msgspec.Struct, eq=False):
-    """The position of a write: its change, and the number of its aspect in an event."""
+    """The position of a write: its change and, in an event, the index of its aspect."""
 
     record: _Record
-    number: int | None
+    aspect_index: int | None
     aspect: str
 
 
@@ -99,7 +99,7 @@ _Item = TypeVar("_Item", bound=_HasAspect)
 
 
 class MetadataFile:
-    """The writes of a file by entity; changes to them are written by `save`."""
+    """The writes in a file by entity; `save` writes their changes to the file."""
 
     def __init__(self, path: Path, data: bytes | None = None, version: _FileVersion = None) -> None:
         self.path = path
@@ -190,7 +190,7 @@ class MetadataFile:
             self._add_event(f"[{number}].proposedSnapshot", record, change.proposedSnapshot)
         elif change.entityUrn and change.entityType:
             entity = entity_of(change.entityUrn)
-            # DataHub itself does not always write the types of users and groups alike.
+            # DataHub itself uses both `corpuser` and `corpUser`.
             if entity.type.lower() != change.entityType.lower():
                 problem_text = f"'{entity.urn}' is not the URN of a {change.entityType}"
                 raise NotMetadata(self.path, f"[{number}].entityUrn", problem_text)
@@ -208,7 +208,7 @@ class MetadataFile:
             entity = entity_of(snapshot.urn)
             for number, aspect in enumerate(snapshot.aspects):
                 if len(aspect) != 1:
-                    problem_text = f"Expected an aspect under its name, got {len(aspect)} of them"
+                    problem_text = f"Expected an object with one aspect, got {len(aspect)} aspects"
                     raise NotMetadata(
                         self.path, f"{position}.{type}.aspects[{number}]", problem_text
                     )
@@ -227,8 +227,8 @@ class MetadataFile:
                 change = changes[id(position.record)] = _decode_change(position.record)
             writes.append(
                 _write_in_proposal(change, position.aspect)
-                if position.number is None
-                else _write_in_event(change, position.number, position.aspect)
+                if position.aspect_index is None
+                else _write_in_event(change, position.aspect_index, position.aspect)
             )
         return writes
 
@@ -242,14 +242,14 @@ class MetadataFile:
 
     def _rewrite(self, entity: Entity, position: _Position, write: AspectWrite) -> None:
         [before] = self._decode_writes([position])
-        if position.number is None:
+        if position.aspect_index is None:
             position.record.text = _proposal(entity, write)
         elif before.extras == write.extras:
             event = _decode_change(position.record)
             ((_, snapshot),) = event["proposedSnapshot"].items()
             body = _rename_types(write.body, _PROPOSAL_NAMESPACE, _EVENT_NAMESPACE)
-            snapshot["aspects"][position.number] = dict.fromkeys(
-                snapshot["aspects"][position.number], body
+            snapshot["aspects"][position.aspect_index] = dict.fromkeys(
+                snapshot["aspects"][position.aspect_index], body
             )
             position.record.text = _encode(event)
         else:
@@ -263,14 +263,14 @@ class MetadataFile:
         if not siblings:
             removed.record.text = None
             return
-        assert removed.number is not None, "a proposal has no other aspects"
+        assert removed.aspect_index is not None, "a proposal has no other aspects"
         event = _decode_change(removed.record)
         ((_, snapshot),) = event["proposedSnapshot"].items()
-        del snapshot["aspects"][removed.number]
+        del snapshot["aspects"][removed.aspect_index]
         removed.record.text = _encode(event)
         for position in siblings:
-            if position.number is not None and position.number > removed.number:
-                position.number -= 1
+            if position.aspect_index is not None and position.aspect_index > removed.aspect_index:
+                position.aspect_index -= 1
 
     def _append(self, entity: Entity, write: AspectWrite) -> None:
         record = _Record(_proposal(entity, write))
@@ -300,7 +300,7 @@ def _write_in_proposal(change: dict[str, Any], aspect: str) -> AspectWrite:
                 aspect=aspect, body=msgspec.json.decode(value["value"]), extras=extras
             )
         except (msgspec.MsgspecError, KeyError, TypeError):
-            # Not valid JSON; kept unchanged.
+            # Not valid JSON: preserved unchanged.
             return AspectWrite(aspect=aspect, extras={**extras, "aspect": value})
     return AspectWrite(
         aspect=aspect, extras=extras if value is None else {**extras, "aspect": value}
@@ -330,7 +330,7 @@ def _proposal(entity: Entity, write: AspectWrite) -> bytes:
     if write.body:
         change["aspect"] = {"json": write.body}
     elif write.body is not None:
-        # DataHub ignores an empty body in the short form.
+        # DataHub ignores an empty body in the form `{"json": {}}`.
         text = msgspec.json.encode(write.body).decode()
         change["aspect"] = {"value": text, "contentType": _JSON}
     return _encode({**change, **write.extras})
@@ -343,13 +343,13 @@ def _rename_types(value: Any, old: str, new: str) -> Any:
     if not isinstance(value, dict):
         return value
     if chosen := value.get("fieldDiscriminator"):
-        # Only events name the chosen key of a union separately.
+        # In events, the key `fieldDiscriminator` names the chosen key of a union.
         return {chosen: _rename_types(value[chosen], old, new)}
     if len(value) == 1:
-        ((key, inside),) = value.items()
+        ((key, nested_value),) = value.items()
         if key.startswith(old):
-            return {f"{new}{key[len(old) :]}": _rename_types(inside, old, new)}
-    return {key: _rename_types(inside, old, new) for key, inside in value.items()}
+            return {f"{new}{key[len(old) :]}": _rename_types(nested_value, old, new)}
+    return {key: _rename_types(nested_value, old, new) for key, nested_value in value.items()}
 
 
 def _without_type_names(value: Any, key: str = "") -> Any:
@@ -358,18 +358,18 @@ def _without_type_names(value: Any, key: str = "") -> Any:
         return [_without_type_names(item) for item in value]
     if not isinstance(value, dict):
         return value
-    if len(value) == 1 and key not in _FREE_KEYS:
-        ((name, inside),) = value.items()
+    if len(value) == 1 and key not in _FREE_FORM_MAPS:
+        ((name, nested_value),) = value.items()
         if name in _PLAIN_TYPES:
-            return _without_type_names(inside)
-    return {name: _without_type_names(inside, name) for name, inside in value.items()}
+            return _without_type_names(nested_value)
+    return {name: _without_type_names(nested_value, name) for name, nested_value in value.items()}
 
 
 def _by_aspect(items: Sequence[_Item]) -> dict[str, list[_Item]]:
-    found: dict[str, list[_Item]] = {}
+    groups: dict[str, list[_Item]] = {}
     for item in items:
-        found.setdefault(item.aspect, []).append(item)
-    return found
+        groups.setdefault(item.aspect, []).append(item)
+    return groups
 
 
 def _aspect_name(type: str) -> str:
@@ -416,7 +416,7 @@ def _read_content(path: Path) -> _FileContent:
 
 def _write_content(path: Path, data: bytes, *, expected: _FileVersion) -> _FileVersion:
     """Replace a file atomically, if it still has the version `expected`."""
-    # Replace the target of a link and keep the link.
+    # If the path is a link, replace its target, not the link.
     target = path.resolve()
     descriptor, temporary, mode = _create_temporary(target)
     try:

@@ -20,12 +20,12 @@ ENVIRONMENTS: Final = frozenset(
     {"DEV", "TEST", "QA", "UAT", "EI", "PRE", "STG", "NON_PROD", "PROD", "CORP", "RVW", "PRD",
      "TST", "SIT", "SBX", "SANDBOX", "CERT"}
 )  # fmt: skip
-# In characters, percent-encoded.
 MAX_URN_LENGTH: Final = 512
+"""The maximum number of characters of a percent-encoded URN."""
 _WRAPPER_PLATFORM: Final = "datahub"
 _OTHER_ENVIRONMENT: Final = "NON_PROD"
-# Separates an explicit instance from the name. `@` is never encoded for another reason, and neither
-# is the `?` before an environment in a name.
+# Separates an explicit instance from the name. `@` is only encoded here, and `?` only before an
+# environment in a name.
 _AT: Final = "%40"
 _ENVIRONMENT: Final = re.compile(r"%(?P<more>(?:25)*)3Fenv=(?P<name>[A-Z][A-Z0-9_-]*)\Z", re.ASCII)
 _RESERVED: Final = "(),\u241f"
@@ -40,7 +40,7 @@ _FIELD: Final = re.compile(
 
 
 class FieldName(NamedTuple):
-    """A field of a dataset, by the names that DataHub has for both."""
+    """The DataHub URN of a dataset and the DataHub path of one of its fields."""
 
     dataset: str
     path: str
@@ -121,8 +121,9 @@ def dataset_urn(urn: Urn, *, explicit_instance: bool = False) -> str:
 def lumos_urn(urn: str, instance: str | None = None) -> Urn | None:
     """A dataset's URN in Lumos, or None if this is not the URN of a dataset.
 
-    DataHub has the `instance` of a dataset in an aspect. A URN that Lumos would write differently
-    is wrapped: it becomes the path of a URN with the platform `datahub`.
+    DataHub stores the `instance` of a dataset in an aspect. A URN that does not round-trip
+    (converting the result back gives another URN) is wrapped: it becomes the path of a URN with the
+    platform `datahub`.
     """
     if not urn.startswith("urn:li:dataset:"):
         return None
@@ -150,8 +151,8 @@ def is_ambiguous(urn: str) -> bool:
 
 def _wrapped_urn(urn: Urn) -> str | None:
     """The DataHub URN that a URN of Lumos wraps, or None."""
-    is_whole = urn == Urn(_WRAPPER_PLATFORM, urn.path) and len(urn.path) == 1
-    return urn.path[0] if is_whole and urn.path[0].startswith("urn:li:dataset:") else None
+    is_only_segment = urn == Urn(_WRAPPER_PLATFORM, urn.path) and len(urn.path) == 1
+    return urn.path[0] if is_only_segment and urn.path[0].startswith("urn:li:dataset:") else None
 
 
 def _encode_urn(urn: Urn, *, explicit_instance: bool) -> str:
@@ -218,7 +219,7 @@ class Naming:
         self._to_datahub[str(urn)] = datahub
 
     def remove(self, datahub: str) -> None:
-        """Free the name of a dataset that does not exist."""
+        """Release the name of a dataset that does not exist."""
         lumos = self._to_lumos.pop(datahub, None)
         if lumos is not None and self._to_datahub.get(lumos) == datahub:
             del self._to_datahub[lumos]
@@ -240,7 +241,7 @@ class Naming:
         return datahub
 
     def take_missing(self) -> frozenset[str]:
-        """Return and clear the expected datasets that were not added."""
+        """Return and forget the expected datasets that were not added."""
         missing = frozenset(self._expected)
         self._expected.clear()
         return missing
@@ -271,7 +272,7 @@ class Naming:
         return datahub if is_free else dataset_urn(urn, explicit_instance=True)
 
     def _is_free(self, datahub: str, lumos: str) -> bool:
-        """Whether no other dataset has a name; existing datasets override reserved names."""
+        """Whether no other dataset has a name; existing datasets precede those that reserve it."""
         owner = self._to_lumos.get(datahub, self._reserved_to_lumos.get(datahub, lumos))
         return owner == lumos
 

@@ -43,7 +43,7 @@ from lumos.config.platforms import DatahubPlatform
 from lumos.model.catalog import CatalogEntry
 
 
-class _Opened(NamedTuple):
+class _OpenServer(NamedTuple):
     server: Gms
     reader: DataHubReader
     items: ServerItems
@@ -133,10 +133,10 @@ class Datahub(DataHubCatalog, NormalizesRaw, ServerCatalog):
         return self._opened.items.as_stored(item)
 
     @cached_property
-    def _opened(self) -> _Opened:
+    def _opened(self) -> _OpenServer:
         gms, model = Gms(self._settings, self._caller), DataHubModel()
         reader = DataHubReader(gms, model)
-        return _Opened(gms, reader, ServerItems(gms, model, reader))
+        return _OpenServer(gms, reader, ServerItems(gms, model, reader))
 
     def _jobs(
         self,
@@ -169,7 +169,7 @@ class Datahub(DataHubCatalog, NormalizesRaw, ServerCatalog):
 
 
 def _without_repeats(entries: Sequence[CatalogEntry]) -> Iterator[list[CatalogEntry]]:
-    """Split entries, in order, into parts without a repeated dataset."""
+    """Split entries, in order, into parts that contain no dataset twice."""
     part: dict[str, CatalogEntry] = {}
     for entry in entries:
         if entry.urn in part:

@@ -1,6 +1,6 @@
-"""The datasets and items of a server; looks up which DataHub URNs are taken.
+"""Reads datasets and items from a server, and looks up which DataHub URNs exist.
 
-Raw records of files are converted to the form of servers, so that both can be compared.
+Converts raw records of files to the form that servers have, so that both can be compared.
 """
 
 from collections import deque
@@ -74,24 +74,24 @@ class DataHubReader:
 
     def get_many(self, urns: Sequence[str]) -> dict[str, CatalogEntry]:
         candidates = {urn: possible_datahub_urns(urn) for urn in urns}
-        datahub_urns = [datahub_urn for some in candidates.values() for datahub_urn in some]
-        found: dict[str, dict[str, Any]] = {}
+        datahub_urns = [datahub_urn for possible in candidates.values() for datahub_urn in possible]
+        aspects_by_urn: dict[str, dict[str, Any]] = {}
         for response in self._gms.caller.each(
             batched(datahub_urns, BATCH_SIZE), lambda batch: self._gms.get_entities(DATASET, batch)
         ):
-            found.update(response)
+            aspects_by_urn.update(response)
         for datahub_urn in datahub_urns:
             self._looked_up.add(datahub_urn)
-            if datahub_urn in found:
-                self._add_name(datahub_urn, found[datahub_urn])
+            if datahub_urn in aspects_by_urn:
+                self._add_name(datahub_urn, aspects_by_urn[datahub_urn])
             else:
                 self.naming.remove(datahub_urn)
-        self.look_up(_upstream_datahub_urns(found.values()))
+        self.look_up(_upstream_datahub_urns(aspects_by_urn.values()))
         entries = {}
-        for urn, some in candidates.items():
+        for urn, possible_urns in candidates.items():
             existing = self.naming.existing_datasets().get(urn)
-            if existing in some and existing in found:
-                entries[urn] = self._entry(urn, existing, found[existing])
+            if existing in possible_urns and existing in aspects_by_urn:
+                entries[urn] = self._entry(urn, existing, aspects_by_urn[existing])
         return entries
 
     def all(self, after: str | None) -> Iterator[CatalogEntry | FailedEntry]:
@@ -105,13 +105,13 @@ class DataHubReader:
             for pair in self.naming.existing_datasets().items()
             if after is None or pair[0] > after
         )
-        for batch, found in _read_ahead(self._gms, wanted):
+        for batch, aspects_by_urn in _read_ahead(self._gms, wanted):
             for urn, datahub_urn in batch:
                 # Missing datasets were deleted after they were listed.
-                if datahub_urn not in found:
+                if datahub_urn not in aspects_by_urn:
                     continue
                 try:
-                    entry = self._entry(urn, datahub_urn, found[datahub_urn])
+                    entry = self._entry(urn, datahub_urn, aspects_by_urn[datahub_urn])
                 except CatalogError as problem:
                     yield FailedEntry(urn, problem)
                 else:
@@ -141,7 +141,7 @@ class DataHubReader:
         return [existing[urn] for urn in urns if urn in existing]
 
     def look_up_datasets(self, urns: Iterable[str]) -> None:
-        """Look up all DataHub URNs that some datasets may have."""
+        """Look up all DataHub URNs that these datasets may have."""
         self.look_up(datahub_urn for urn in urns for datahub_urn in possible_datahub_urns(urn))
 
     def mark_written(self, urn: str, datahub_urn: str) -> None:
@@ -151,7 +151,7 @@ class DataHubReader:
     def look_up(self, datahub_urns: Iterable[str], *, only_ambiguous: bool = True) -> None:
         """Ask the server which DataHub URNs exist, and to which datasets they belong.
 
-        Most URNs can belong to one dataset only and need no request.
+        A URN that can only belong to one dataset needs no request, unless `only_ambiguous=False`.
         """
         new = dict.fromkeys(
             datahub_urn
@@ -160,10 +160,10 @@ class DataHubReader:
             and (is_ambiguous(datahub_urn) or not only_ambiguous)
         )
         aspects = (key_aspect(DATASET), INSTANCE)
-        for found in self._gms.caller.each(
+        for aspects_by_urn in self._gms.caller.each(
             batched(new, BATCH_SIZE), lambda batch: self._gms.get_entities(DATASET, batch, aspects)
         ):
-            for datahub_urn, bodies in found.items():
+            for datahub_urn, bodies in aspects_by_urn.items():
                 self._add_name(datahub_urn, bodies)
         for datahub_urn in new.keys() - self._looked_up:
             self.naming.remove(datahub_urn)
@@ -187,13 +187,13 @@ class DataHubReader:
 
 @lru_cache(maxsize=4_096)
 def possible_datahub_urns(urn: str) -> tuple[str, ...]:
-    """The DataHub URNs that a dataset may have: the usual one, and an unambiguous one."""
+    """The DataHub URNs that a dataset may have: the default one, and an unambiguous one."""
     if (parsed := parse_dataset_urn(urn)) is None:
         return ()
-    usual = dataset_urn(parsed)
-    if not is_ambiguous(usual):
-        return (usual,)
-    return tuple(dict.fromkeys((usual, dataset_urn(parsed, explicit_instance=True))))
+    default = dataset_urn(parsed)
+    if not is_ambiguous(default):
+        return (default,)
+    return tuple(dict.fromkeys((default, dataset_urn(parsed, explicit_instance=True))))
 
 
 def _upstream_datahub_urns(states: Iterable[Mapping[str, Any]]) -> Iterator[str]:
@@ -225,6 +225,8 @@ _PROPERTY_DEFINITION: Final = "urn:li:structuredProperty:"
 
 
 class ServerItems:
+    """Reads and writes the items of a server."""
+
     def __init__(self, gms: Gms, model: DataHubModel, reader: DataHubReader) -> None:
         self._gms = gms
         self._model = model
@@ -300,7 +302,7 @@ class ServerItems:
     def _load_items(
         self, keys: Iterable[tuple[type[CatalogItem], str]]
     ) -> tuple[DataHubItems, "_EntityBuffer"]:
-        """Read the entities that some items are stored in."""
+        """Read the entities in which these items are stored."""
         empty = self._items(_EntityBuffer(self._gms.name, {}))
         return self._load(each for type, key in keys for each in empty.stored_in(type, key))
 
@@ -310,14 +312,14 @@ class ServerItems:
         for entity in dict.fromkeys(entities):
             if entity.type in self._types:
                 by_type.setdefault(entity.type, []).append(entity.urn)
-        found = {
+        aspects_by_urn = {
             urn: normal
             for type, urns in by_type.items()
             for batch in batched(urns, BATCH_SIZE)
             for urn, aspects in self._gms.get_entities(type, batch).items()
             if (normal := self._model.read(Entity(type, urn), aspects))
         }
-        buffer = _EntityBuffer(self._gms.name, found)
+        buffer = _EntityBuffer(self._gms.name, aspects_by_urn)
         items = self._items(buffer)
         self._reader.look_up(
             name for entity in buffer.entities() for name in items.datasets(entity)
@@ -344,7 +346,7 @@ class ServerItems:
 
 
 class _EntityBuffer:
-    """The aspects of some entities on a server, and pending changes to them."""
+    """Aspects that were read from a server, and pending changes to them."""
 
     def __init__(self, name: str, aspects: Mapping[str, dict[str, Any]]) -> None:
         self._name = name
@@ -388,22 +390,22 @@ class _EntityBuffer:
 def _batches(items: Sequence[CatalogItem]) -> Iterator[list[CatalogItem]]:
     """Items without duplicates; definitions of properties first, since values refer to them."""
     unique = {(type(item), canonical_key(item)): item for item in items}.values()
-    for is_first in (True, False):
+    for is_definition in (True, False):
         yield from batched(
             (
                 item
                 for item in unique
-                if item_key(item).startswith(_PROPERTY_DEFINITION) == is_first
+                if item_key(item).startswith(_PROPERTY_DEFINITION) == is_definition
             ),
             _ITEM_BATCH_SIZE,
         )
 
 
 def as_server_returns(value: Any) -> Any:
-    """An entry or item as a server returns it that DataHub itself loaded; None if all have it.
+    """An entry or item of a file as a server returns it after loading it; None if all have it.
 
-    Its raw record has no defaults, no audit stamps of writes, no time series and nothing that the
-    fields already say.
+    The raw record has no defaults, audit stamps of writes or time series, and no values that the
+    fields of the entry contain.
     """
     if find_spec("datahub") is None:
         return value

@@ -19,7 +19,7 @@ from lumos.catalogs.datahub.common_aspects import (
 )
 from lumos.catalogs.datahub.field_paths import FieldPath, FieldPathStep
 from lumos.catalogs.datahub.names import platform_urn
-from lumos.catalogs.datahub.types import class_in, class_of, exact_type, to_class, type_of
+from lumos.catalogs.datahub.types import class_in, class_of, encode_type, exact_type, type_of
 from lumos.errors import LumosError
 from lumos.model.json_codec import from_plain, to_plain
 from lumos.model.schema import Field, NestedField, Schema
@@ -42,7 +42,7 @@ EDITS: Final = "editableSchemaMetadata"
 _NESTED: Final = (Array, Map, Struct, Union)
 _CONTAINER_CLASSES: Final = frozenset({"ArrayType", "MapType", "RecordType", "UnionType"})
 _EXTRAS_KEY: Final = "lumos"
-# Prefix of a key column if the value has a column of the same name.
+# Prefix of a column in the key schema of a Kafka topic, if the value schema has the same column.
 _KEY_PREFIX: Final = "[key=True]."
 _ANNOTATIONS: Final = ("description", TAGS.aspect, TERMS.aspect)
 _MODELLED: Final = frozenset(
@@ -54,7 +54,7 @@ _MODELLED: Final = frozenset(
 class Edits:
     """Annotations that users entered on rows of a schema.
 
-    The edits of a removed row are kept, since the column may come back.
+    The edits of a removed row stay stored, since the column may come back.
     """
 
     def __init__(self, body: Any) -> None:
@@ -69,16 +69,16 @@ class Edits:
     def description(self, row: Mapping[str, Any]) -> str | None:
         if not self._infos:
             return row.get("description")
-        written: str | None = self._info(row).get("description")
-        return row.get("description") if written is None else written
+        edited: str | None = self._info(row).get("description")
+        return row.get("description") if edited is None else edited
 
     def descriptions(self) -> dict[str, str]:
         """Descriptions of columns and nested fields that users entered, by path."""
-        found = (
+        texts = (
             (plain_path, self._infos[path].get("description"))
             for plain_path, path in self._paths.items()
         )
-        return {plain_path: text for plain_path, text in found if text is not None}
+        return {plain_path: text for plain_path, text in texts if text is not None}
 
     def labels(self, kind: DataHubLabels, row: Mapping[str, Any]) -> tuple[str, ...]:
         if not self._infos:
@@ -92,7 +92,7 @@ class Edits:
         tags: tuple[str, ...],
         terms: tuple[str, ...],
     ) -> dict[str, Any]:
-        """Change the annotations of a row; those that users entered stay edits if still wanted."""
+        """Change the annotations of a row; edits of users that are still wanted stay edits."""
         if self.description(row) != description:
             self._info(row).pop("description", None)
             row = {key: value for key, value in row.items() if key != "description"}
@@ -162,9 +162,9 @@ def read_schema(aspects: Aspects, platform: str) -> Schema | None:
 
 
 def write_schema(aspects: Aspects, schema: Schema | None, platform: str, name: str) -> bool:
-    """Write a schema; unchanged rows and keys that are not modelled are kept.
+    """Write a schema, without changing unchanged rows and keys that are not modelled.
 
-    Return whether the schema will certainly be read as it was written.
+    Return True if the schema is guaranteed to be read as written, False if the caller has to check.
     """
     if schema is None:
         aspects.pop(SCHEMA, None)
@@ -196,13 +196,16 @@ def write_schema(aspects: Aspects, schema: Schema | None, platform: str, name: s
 
 def fields_with_edits(edits: Any, fields: Sequence[Field], platform: str) -> list[Field]:
     """The columns that users annotated, with only these annotations."""
-    bare = (
+    rows_without_annotations = (
         [{key: value for key, value in row.items() if key not in _ANNOTATIONS} for _, row in rows]
         for rows in (_rows(field, platform) for field in fields)
     )
-    columns = (_columns({SCHEMA: {"fields": rows}, EDITS: edits}, platform) for rows in bare)
-    found = [column.field for some in columns for column in some]
-    return [field for field in found if field != _without_annotations(field)]
+    columns_by_field = (
+        _columns({SCHEMA: {"fields": rows}, EDITS: edits}, platform)
+        for rows in rows_without_annotations
+    )
+    annotated = [column.field for columns in columns_by_field for column in columns]
+    return [field for field in annotated if field != _without_annotations(field)]
 
 
 def _empty_schema(platform: str, name: str) -> dict[str, Any]:
@@ -252,7 +255,7 @@ def _exact_class(type: DataType, native: str | None, platform: str) -> str | Non
         return None
     if type_of(type.text if native is None else native, class_of(type), platform) != type:
         return None
-    return str(next(iter(to_class(type)["type"])))
+    return str(next(iter(encode_type(type)["type"])))
 
 
 def _columns(aspects: Aspects, platform: str) -> list[_Column]:
@@ -293,16 +296,18 @@ def _tree(rows: Any) -> list[_Node]:
         path = field_paths.parse(row["fieldPath"])
         if path.is_typed:
             # A key and a value can have the same names.
-            *above, (name, option) = ((step.name, _option(step)) for step in path.steps)
-            key = (path.is_key, *above, (name, option))
+            *parent_steps, (name, option) = ((step.name, _option(step)) for step in path.steps)
+            key = (path.is_key, *parent_steps, (name, option))
             # The options of a union have the same name and are nested in it.
-            parent = typed.get((path.is_key, *above, (name, ())) if option else key[:-1])
-            node = _Node(row, path.steps[-1], path, path.lumos, _read_extras(row))
+            parent = typed.get((path.is_key, *parent_steps, (name, ())) if option else key[:-1])
+            node = _Node(row, path.steps[-1], path, path.lumos_path, _read_extras(row))
             typed.setdefault(key, node)
         else:
             parent, step = _plain_parent(plain, row["fieldPath"])
-            lumos = quoted_name(step.name) if parent is None else _nested_path(parent, step.name)
-            node = _Node(row, step, path, lumos, _read_extras(row))
+            lumos_path = (
+                quoted_name(step.name) if parent is None else _nested_path(parent, step.name)
+            )
+            node = _Node(row, step, path, lumos_path, _read_extras(row))
             plain.setdefault(row["fieldPath"], node)
         (tops if parent is None else parent.children).append(node)
     return tops
@@ -362,10 +367,10 @@ def _column(node: _Node, name: str, platform: str, edits: Edits) -> _Column:
 
 
 def _walk(node: _Node) -> Iterator[_Node]:
-    waiting = [node]
-    while waiting:
-        yield (next_one := waiting.pop())
-        waiting += reversed(next_one.children)
+    pending = [node]
+    while pending:
+        yield (next_one := pending.pop())
+        pending += reversed(next_one.children)
 
 
 def _annotations(node: _Node, platform: str, edits: Edits) -> dict[str, Any]:
@@ -399,12 +404,12 @@ def _reported_type(node: _Node, platform: str) -> DataType:
     try:
         return _type_of_nested(node, platform)
     except ValueError:
-        # Nested deeper than types of Lumos can be; the rows stay in `raw`.
+        # Nested deeper than types of Lumos can be; the `raw` part of the entry still has the rows.
         return Unknown(native)
 
 
 def _type_of_nested(node: _Node, platform: str) -> DataType:
-    """The type of a field by its nested fields."""
+    """The type of a field, derived from its nested fields."""
     if options := [child for child in node.children if child.step.name == node.step.name]:
         return Union(_type(option, platform) for option in options)
     struct: DataType = Struct(
@@ -438,11 +443,11 @@ def _read_extras(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _by_name_and_occurrence(columns: list[_Column]) -> dict[tuple[str, int], _Column]:
     counts: Counter[str] = Counter()
-    found = {}
+    by_occurrence = {}
     for column in columns:
         counts[column.field.name] += 1
-        found[column.field.name, counts[column.field.name]] = column
-    return found
+        by_occurrence[column.field.name, counts[column.field.name]] = column
+    return by_occurrence
 
 
 def _without_annotations(field: Field) -> Field:
@@ -464,7 +469,7 @@ def _annotate_rows(old: _Column, field: Field, edits: Edits) -> Iterator[dict[st
 def _rebuild_rows(
     field: Field, old: Mapping[str, Mapping[str, Any]], platform: str, edits: Edits
 ) -> Iterator[dict[str, Any]]:
-    """Build the rows of a column again; keys that are not modelled are kept."""
+    """Build the rows of a column again, with the keys of its old rows that are not modelled."""
     for path, row in _rows(field, platform):
         before = old.get(path, {})
         # Start from the existing tags and terms, whose items contain DataHub's `attribution`.
@@ -484,8 +489,8 @@ def _rows(field: Field, platform: str) -> Iterator[tuple[str, dict[str, Any]]]:
         if nested_fields
         else []
     )
-    typed = isinstance(field.type, _NESTED) or not field.name or field.name.startswith("[")
-    path = _typed_path(field) if typed else field.name
+    is_typed = isinstance(field.type, _NESTED) or not field.name or field.name.startswith("[")
+    path = _typed_path(field) if is_typed else field.name
     row = _build_row(path, field.type, field, platform)
     row["nullable"] = field.nullable
     row["isPartOfKey"] = field.key
@@ -506,6 +511,7 @@ def _rows(field: Field, platform: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _members(field: Field) -> Iterator[tuple[str, str, Member]]:
+    """The path in Lumos, the path in DataHub and the definition of each nested member."""
     if not isinstance(field.type, _NESTED):
         return
     top = _typed_path(field)
@@ -518,18 +524,20 @@ def _typed_path(field: Field) -> str:
     return field_paths.typed_path(root, name, field.type)
 
 
-def _members_of(lumos: str, path: str, type: DataType) -> Iterator[tuple[str, str, Member]]:
+def _members_of(
+    parent_lumos_path: str, parent_path: str, type: DataType
+) -> Iterator[tuple[str, str, Member]]:
     match type:
         case Array(element, _):
-            yield from _members_of(f"{lumos}[]", path, element)
+            yield from _members_of(f"{parent_lumos_path}[]", parent_path, element)
         case Map(_, value, _):
-            yield from _members_of(f"{lumos}{{}}", path, value)
+            yield from _members_of(f"{parent_lumos_path}{{}}", parent_path, value)
         case Struct(members):
             for member in members:
-                lumos_path = f"{lumos}.{quoted_name(member.name)}"
-                below = field_paths.typed_path(path, member.name, member.type)
-                yield lumos_path, below, member
-                yield from _members_of(lumos_path, below, member.type)
+                lumos_path = f"{parent_lumos_path}.{quoted_name(member.name)}"
+                typed_path = field_paths.typed_path(parent_path, member.name, member.type)
+                yield lumos_path, typed_path, member
+                yield from _members_of(lumos_path, typed_path, member.type)
         case _:
             # Options of a union have no names in Lumos.
             return
@@ -542,7 +550,7 @@ def _build_row(
     row: dict[str, Any] = {
         "fieldPath": path,
         "nullable": True,
-        "type": to_class(type),
+        "type": encode_type(type),
         "nativeDataType": native,
         "recursive": False,
         "isPartOfKey": False,

@@ -47,9 +47,9 @@ class MetadataProposal(NamedTuple):
 
 @cache
 def classes() -> ModuleType:
-    import datahub.metadata.schema_classes as found
+    import datahub.metadata.schema_classes as schema_classes
 
-    return found
+    return schema_classes
 
 
 class EntityAspects(NamedTuple):
@@ -87,7 +87,9 @@ class Gms:
         )  # fmt: skip
 
     def version(self) -> str:
-        config = self._request("its configuration", "GET", "config", dict[str, Any])
+        config = self._request(
+            "GET", "config", dict[str, Any], description="the server's configuration"
+        )
         if config.get("noCode") != "true":
             raise self._not_datahub()
         versions = config.get("versions") or {}
@@ -96,21 +98,21 @@ class Gms:
 
     def types(self) -> frozenset[str] | None:
         """The entity types that the server knows, or None if it does not list them."""
-        found: set[str] = set()
+        names: set[str] = set()
         total = 1
-        while len(found) < total:
-            query = {"start": str(len(found)), "count": str(_TYPES_PAGE_SIZE)}
+        while len(names) < total:
+            query = {"start": str(len(names)), "count": str(_TYPES_PAGE_SIZE)}
             try:
                 page = self._request(
-                    "the types of its entities", "GET", _TYPES_ROUTE, _Types, query=query
+                    "GET", _TYPES_ROUTE, _Types, query=query, description="the types of entities"
                 )
             except CatalogTooOld:
                 return None
             if not page.elements:
                 break
-            found.update(each.name for each in page.elements)
+            names.update(each.name for each in page.elements)
             total = page.total
-        return frozenset(found)
+        return frozenset(names)
 
     def count(self, type: str) -> int | None:
         """The approximate number of entities of a type, or None if the server does not count."""
@@ -119,9 +121,10 @@ class Gms:
     def list_entities(
         self, types: Sequence[str], aspects: Sequence[str] | None
     ) -> Iterator[EntityAspects]:
-        """All entities of some types, including soft-deleted ones, beyond the search window.
+        """All entities of these types, including soft-deleted ones.
 
-        With `aspects`, only entities that have at least one of them.
+        Uses the scroll API, so it is not limited to the first results of a search. With `aspects`,
+        only entities that have at least one of them.
         """
         cursor, received, total = None, 0, None
         while True:
@@ -143,18 +146,18 @@ class Gms:
     def get_entities(
         self, type: str, urns: Sequence[str], aspects: Sequence[str] = ()
     ) -> dict[str, dict[str, Any]]:
-        """All or the given aspects of the entities that exist, by URN."""
+        """The aspects of the entities that exist, by URN: all, or those in `aspects`."""
         wanted: dict[str, Any] = {aspect: {} for aspect in aspects}
         body = [{"urn": urn, **wanted} for urn in urns]
         path = f"openapi/v3/entity/{type}/batchGet"
-        what = f"{len(urns)} entities ({type})"
-        answer = self._request(what, "POST", path, list[dict[str, Any]], body)
-        found = {self._urn_of(entity): _aspect_bodies(entity) for entity in answer}
+        description = f"{len(urns)} entities ({type})"
+        answer = self._request("POST", path, list[dict[str, Any]], body, description=description)
+        entities = {self._urn_of(entity): _aspect_bodies(entity) for entity in answer}
         key = key_aspect(type)
         # Some servers return missing entities with only their key.
         return {
             urn: {name: body for name, body in bodies.items() if name != key}
-            for urn, bodies in found.items()
+            for urn, bodies in entities.items()
             if aspects or bodies.keys() != {key}
         }
 
@@ -163,7 +166,7 @@ class Gms:
         from datahub._version import __package_name__, __version__
 
         first, *others = proposals
-        what = f"{len(proposals)} changes" if others else f"{first.urn} {first.aspect}"
+        description = f"{len(proposals)} changes" if others else f"{first.urn} {first.aspect}"
         metadata = {
             "lastObserved": int(time.time() * 1000), "runId": _NO_RUN, "lastRunId": _NO_RUN,
             "properties": {"clientId": __package_name__, "clientVersion": __version__},
@@ -180,15 +183,17 @@ class Gms:
             for each in proposals
         ]  # fmt: skip
         body, query = {"proposals": bodies, "async": "false"}, {"action": "ingestProposalBatch"}
-        self._request(what, "POST", "aspects", dict[str, Any], body, query=query)
+        self._request("POST", "aspects", dict[str, Any], body, query=query, description=description)
 
     def remove_aspect(self, type: str, urn: str, aspect: str) -> None:
         path = f"openapi/v3/entity/{type}/{quote(urn, safe='')}/{aspect}"
-        self._request(f"{urn} {aspect}", "DELETE", path, Any)
+        self._request("DELETE", path, Any, description=f"{urn} {aspect}")
 
     def erase(self, urn: str) -> None:
         query = {"action": "delete"}
-        self._request(urn, "POST", "entities", dict[str, Any], {"urn": urn}, query=query)
+        self._request(
+            "POST", "entities", dict[str, Any], {"urn": urn}, query=query, description=urn
+        )
 
     def _page(
         self, types: Sequence[str], aspects: Sequence[str] | None, *, count: int, cursor: str | None
@@ -200,27 +205,28 @@ class Gms:
         if aspects is not None:
             body["aspects"] = list(aspects)
         return self._request(
-            f"a page of its entities ({', '.join(types)})",
             "POST",
             "openapi/v3/entity/scroll",
             _Page,
             body,
             query=query,
+            description=f"a page of entities ({', '.join(types)})",
         )
 
     def _request(
         self,
-        what: str,
         method: str,
         path: str,
         type: type[T],
         body: Any = None,
         *,
+        description: str,
         query: Mapping[str, Any] | None = None,
     ) -> T:
+        """Send a request; `description` names it in error messages."""
         status = _ROUTE_MISSING[0]
         try:
-            answer = self._client.call(method, path, body, query=query, what=what)
+            answer = self._client.call(method, path, body, query=query, description=description)
             if answer is not None or method != "GET":
                 return msgspec.convert(answer, type)
         except (UnexpectedServer, msgspec.ValidationError) as problem:
@@ -255,12 +261,12 @@ def key_aspect(type: str) -> str:
 def retry_once_if_interrupted(read: Callable[[], Iterator[T]]) -> Iterator[T]:
     """Yield everything that `read` yields; start over once if it is interrupted."""
     try:
-        found = list(read())
+        items = list(read())
     except CatalogError as problem:
         if not problem.retryable and problem.status != _SCROLL_EXPIRED:
             raise
-        found = list(read())
-    yield from found
+        items = list(read())
+    yield from items
 
 
 def unexpected_response(name: str, position: str, problem: str) -> CatalogError:

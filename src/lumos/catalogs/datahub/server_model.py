@@ -1,8 +1,8 @@
 """Uses the model in DataHub's package to normalize aspects, so that they can be compared.
 
-Defaults of the model and aspects that a server creates itself are removed. An empty aspect is the
-same as a missing one, since no proposal can remove an aspect. In a union, a server wraps plain
-values in the name of their type; older files of DataHub do not.
+Defaults of the model and aspects that a server creates itself are removed. An empty aspect equals a
+missing one, since no proposal can remove an aspect. In a union, a server wraps a plain value in an
+object with the name of its type as key; older files of DataHub do not.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from lumos.catalogs.datahub.names import entity_name, is_acceptable, platform_ur
 from lumos.catalogs.datahub.server import classes, key_aspect
 from lumos.catalogs.datahub.writer import EMPTY, STAMPS
 
-# Fields that a server has and the model does not, by record.
+# Pairs of a record and a field that a server has and the model in the package does not have.
 KnownFields: TypeAlias = set[tuple[str, str]]
 
 _MODEL_NAMESPACE: Final = "com.linkedin.pegasus2avro."
@@ -56,12 +56,12 @@ _BUILT_IN_PLATFORMS: Final = frozenset(
 
 
 class Shape:
-    """The shape of values of a type; this one accepts all values unchanged."""
+    """The shape of values of a type; this base class accepts all values unchanged."""
 
     def convert(self, value: Any, known_fields: KnownFields, *, send: bool) -> Any:  # noqa: ARG002
-        """Remove defaults from a value, or, to send it, fields that the server does not know.
+        """Remove defaults from a value or, with `send`, the fields that the server does not know.
 
-        Reading adds fields that the package does not have to `known_fields`.
+        Without `send`, fields that the package does not have are added to `known_fields`.
         """
         return value
 
@@ -91,21 +91,21 @@ class _Record(Shape):
     def convert(self, value: Any, known_fields: KnownFields, *, send: bool) -> Any:
         if not isinstance(value, dict):
             return value
-        found = {}
+        converted = {}
         for name, each in value.items():
             if (field := self.fields.get(name)) is None:
                 if not send:
                     known_fields.add((self.name, name))
                 if (self.name, name) in known_fields:
-                    found[name] = each
+                    converted[name] = each
                 continue
             shape = field.shape
             if shape is not ANY_SHAPE and each is not None:
                 each = shape.convert(each, known_fields, send=send)
             is_set = each != field.default and (each or not field.may_be_empty)
             if send or is_set or not field.has_default:
-                found[name] = each
-        return found
+                converted[name] = each
+        return converted
 
 
 class _Collection(Shape):
@@ -243,20 +243,20 @@ class DataHubModel:
         self, entity: Entity, aspects: Mapping[str, Any], known_fields: KnownFields
     ) -> dict[str, Any]:
         key = key_aspect(entity.type)
-        found = {}
+        normalized = {}
         for name, body in aspects.items():
             if name == key or name in _SECRET:
                 continue
             normal = _shape(name).convert(body, known_fields, send=False)
             if not _is_empty(name, normal) and not _is_set_by_server(entity, name, normal):
-                found[name] = normal
-        return found
+                normalized[name] = normal
+        return normalized
 
 
 @cache
 def _shape(aspect: str) -> Shape:
-    found = classes().ASPECT_NAME_MAP.get(aspect)
-    return ANY_SHAPE if found is None else shape_of(found.RECORD_SCHEMA)
+    aspect_class = classes().ASPECT_NAME_MAP.get(aspect)
+    return ANY_SHAPE if aspect_class is None else shape_of(aspect_class.RECORD_SCHEMA)
 
 
 @cache

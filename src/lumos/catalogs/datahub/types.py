@@ -71,7 +71,8 @@ def class_of(type: DataType) -> str:
             return _CLASS_BY_KIND.get(kind_of(type), "NumberType")
 
 
-def to_class(type: DataType) -> dict[str, Any]:
+def encode_type(type: DataType) -> dict[str, Any]:
+    """Encode a type for the key `type` of a row in DataHub's schema."""
     details: dict[str, Any] = {}
     match type:
         case Array(element, _):
@@ -94,10 +95,10 @@ def class_in(value: Any) -> str:
 
 @lru_cache(maxsize=65_536)
 def type_of(native: str, type_class: str, platform: str) -> DataType:
-    """The type of a field without nested fields, by its native text and its class."""
-    for read in _interpretations(native, platform):
-        if read is not None and class_of(read) == type_class:
-            return read
+    """The type of a field without nested fields, decoded from its native text and its class."""
+    for candidate in _interpretations(native, platform):
+        if candidate is not None and class_of(candidate) == type_class:
+            return candidate
     # DataHub uses the class; a native text that contradicts it is ignored.
     return _TYPE_BY_CLASS.get(type_class, Unknown(native))
 
@@ -105,8 +106,8 @@ def type_of(native: str, type_class: str, platform: str) -> DataType:
 def _interpretations(native: str, platform: str) -> Iterator[DataType | None]:
     yield exact_type(native)
     yield _AVRO.get(native.lower())
-    own = _DIALECTS.get(platform, "postgres")
-    for dialect in (own, *(each for each in _ALL_DIALECTS if each != own)):
+    preferred = _DIALECTS.get(platform, "postgres")
+    for dialect in (preferred, *(each for each in _ALL_DIALECTS if each != preferred)):
         parsed = type_from_sql(native, dialect)
         yield None if isinstance(parsed, Unknown) else parsed
     # Arrow and pandas write these names in lower case.

@@ -1,9 +1,10 @@
 """Sends changes to a server in as few proposals and calls as possible.
 
-Lists are changed by patches, which keep concurrent changes to other members. A server converts a
-list to nested maps by the values of some keys, applies the patch and converts the maps back. New
-members are added at the end, so members that must follow a new one are removed and added again. If
-this does not result in the wanted order, the list is replaced. Patches are idempotent.
+Lists are changed by patches, which preserve concurrent changes to other members. A server converts
+a list to maps by the keys of its members, such as the URN of an owner, applies the patch and
+converts the maps back. New members are added at the end, so members that must follow a new one are
+removed and added again. If this does not result in the wanted order, the list is replaced. Patches
+are idempotent.
 """
 
 from collections import Counter
@@ -46,7 +47,7 @@ class Change(NamedTuple):
 
 
 class WriteJob(NamedTuple):
-    """The changes for one dataset or item, the `subject`, which is written whole or rejected."""
+    """The changes for one dataset or item, the `subject`, which is written completely or not."""
 
     subject: Any
     changes: Sequence[Change]
@@ -90,10 +91,8 @@ def change_entity(
         old_body, new_body = before.get(name), after.get(name)
         if old_body == new_body:
             continue
-        if (difference := build_patch(name, old_body, new_body, new.get(name))) is not None:
-            proposals.append(
-                MetadataProposal(entity.type, entity.urn, name, difference, patch=True)
-            )
+        if (patch := build_patch(name, old_body, new_body, new.get(name))) is not None:
+            proposals.append(MetadataProposal(entity.type, entity.urn, name, patch, patch=True))
         elif new_body is not None:
             proposals.append(_upsert(entity, name, new[name]))
         elif name in EMPTY:
@@ -146,7 +145,7 @@ def check_urn(name: str, urn: str) -> CatalogError | None:
 
 
 def send_jobs(gms: Gms, jobs: Iterable[WriteJob]) -> Iterator[WriteOutcome]:
-    """Send jobs, many in one call and some calls in parallel, and yield their outcomes.
+    """Send jobs, many in one call and several calls in parallel, and yield their outcomes.
 
     No entity may be in two jobs.
     """
@@ -208,8 +207,8 @@ STAMPS: Final = frozenset({"auditStamp", "created", "lastModified"})
 class _KeyedList(NamedTuple):
     """A list in an aspect, and the keys that identify its members.
 
-    Servers group members by their first key, which changes their order; some lists have a second
-    order of keys to try. Servers drop members whose last key is empty.
+    Servers group members by their first key, which changes their order; `orders` are the orders of
+    the keys to try. Servers drop members whose last key is empty.
     """
 
     list: str
@@ -259,11 +258,11 @@ def _list_patch(
         operations_to_try = _list_operations(name, keys, before, after, after)
         if operations_to_try is None:
             continue
-        primary = {name: list(keys)}
+        primary_keys = {name: list(keys)}
         after_first, after_second = before, before
         for _ in range(2):
-            # A call may be retried.
-            patch = {"arrayPrimaryKeys": primary, "patch": operations_to_try}
+            # Applied twice, since a call may be retried.
+            patch = {"arrayPrimaryKeys": primary_keys, "patch": operations_to_try}
             after_first, after_second = (
                 after_second,
                 apply_patch(aspect, {name: after_second}, patch).get(name) or [],
@@ -271,7 +270,7 @@ def _list_patch(
         if after_first == after == after_second:
             operations = _list_operations(name, keys, before, after, sent_members) or []
             operations += _field_operations(old, new, sent, without=name)
-            return msgspec.json.encode({"arrayPrimaryKeys": primary, "patch": operations})
+            return msgspec.json.encode({"arrayPrimaryKeys": primary_keys, "patch": operations})
     return None
 
 

@@ -34,9 +34,10 @@ class CertificateException(msgspec.Struct, frozen=True, kw_only=True):
 class Certificate(msgspec.Struct, frozen=True, kw_only=True):
     """The evidence of a migration.
 
-    `snapshot_hash` is the hash of the exported source. `aspects` counts entries by aspect on both
-    sides. `entries` has a hash of each entry as it was read back from the target, by kind and key.
-    `seal` is the hash of everything else, so that a changed certificate is recognized.
+    `snapshot_hash` is the hash of the exported source. `aspects` has the numbers of entries by
+    aspect in the source and in the target. `entries` has a hash of each entry as it was read back
+    from the target, by kind and key. `seal` is the hash of all other fields, so that a changed
+    certificate is recognized.
     """
 
     format_version: str = FORMAT_VERSION
@@ -130,11 +131,11 @@ def check_certificate(
     for kind in KINDS:
         expected = iter(certificate.entries.get(kind.plural, {}).items())
         while batch := dict(islice(expected, BATCH_SIZE)):
-            found = read(kind, list(batch))
+            entries = read(kind, list(batch))
             for key, digest in batch.items():
-                if key not in found:
+                if key not in entries:
                     missing.append(key)
-                elif entry_hash(found[key]) != digest:
+                elif entry_hash(entries[key]) != digest:
                     changed.append(key)
             done += len(batch)
             progress("", files=done, share=done / total, unit="entries")

@@ -27,12 +27,12 @@ class UnfinishedMigration(MisuseError):
         self.run = run
         command = f"lumos migrate {catalogs}"
         if run.state == "running":
-            what = f"was not finished. Resume it with: {command} --resume. Or roll it"
+            state_text = f"was not finished. Resume it with: {command} --resume. Or roll it"
         else:
-            what = "was rolled back in part. Roll the rest"
+            state_text = "was rolled back in part. Roll the rest"
         super().__init__(
             f"The migration from {source} to {target} of {run.started_at:%Y-%m-%d %H:%M:%S} UTC "
-            f"{what} back with: {command} --rollback"
+            f"{state_text} back with: {command} --rollback"
         )
 
 
@@ -48,9 +48,9 @@ class MigrationRequest(msgspec.Struct, frozen=True, kw_only=True):
 class MigrationRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The state of a migration after its export; `imported` is set once everything is written.
 
-    `file` is imported, `kept` is the exported file if the user wants to keep it. A migration
-    `is_finished` once it is verified or rolled back, and `has_missing_entries` if the verification
-    found entries missing. `skipped` datasets were left out of the export.
+    `file` is the snapshot to import, `kept` the file in which the user wanted the export.
+    `is_finished` is set once the migration is verified or rolled back, `has_missing_entries` if the
+    verification found missing entries. `skipped` datasets are not in the export.
     """
 
     source: str
@@ -182,7 +182,7 @@ def check_can_start(
 
 
 def _restart(run: ImportRun) -> ImportRun:
-    """Restart an import; counts of changes are kept, because repeated entries are unchanged."""
+    """Restart an import with its counts of changes, since entries written again are unchanged."""
     sums = from_json(run.sums, ImportTotals)
     for tally in sums.kinds.values():
         tally.unchanged = 0

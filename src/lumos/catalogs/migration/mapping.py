@@ -49,8 +49,8 @@ RenamedNames: TypeAlias = dict[str, str]
 # The kinds of entities that a mapping renames, and the section of each.
 LABELS: Final = {"tag": "tags", "domain": "domains"}
 _TAGS_AND_TERMS: Final = {"tags": "tags", "terms": "terms"}
-# The fields with names, and the section of a mapping that renames them. A field without a section
-# has parts with names; `urns` are of datasets and entities.
+# By type: each field with names, and the section of the mapping that renames them. An empty section
+# means that the names are in the parts of the field; `urns` are URNs of datasets and entities.
 _SECTIONS: Final[dict[type[Any], dict[str, str]]] = {
     CatalogEntry: {
         "urn": "urns", "lineage": "", "ownership": "", "governance": "", "documentation": "",
@@ -76,8 +76,9 @@ _SECTIONS: Final[dict[type[Any], dict[str, str]]] = {
 class Mapping(Section, frozen=True, kw_only=True):
     """New names by the names in the source.
 
-    A service is a platform with its instance, as in `snowflake@eu`; a dataset is its URN, and takes
-    precedence over its service. A name that is mapped to itself stays, without a warning.
+    A service is a platform with its instance, as in `snowflake@eu`. A dataset is named by its URN;
+    its mapping takes precedence over that of its service. Mapping a name to itself keeps the name
+    and suppresses the warning about it.
     """
 
     tags: RenamedNames = msgspec.field(default_factory=dict)
@@ -107,7 +108,7 @@ class Mapping(Section, frozen=True, kw_only=True):
 
     @property
     def is_empty(self) -> bool:
-        """Whether everything keeps its name."""
+        """Whether no name changes."""
         sections = (getattr(self, name) for name in self.__struct_fields__)
         return not any(key != value for names in sections for key, value in names.items())
 
@@ -175,7 +176,7 @@ def write_mapped(
 ) -> None:
     """Write a snapshot with the names of the target.
 
-    A renamed term, owner, tag or domain is assumed to exist in the target and not written, unless
+    A renamed term, owner, tag or domain is assumed to exist in the target. It is only written if
     its new name or URN is in `created`.
     """
     _check_distinct(snapshot, mapping)
@@ -188,11 +189,11 @@ def _changes(names: RenamedNames) -> RenamedNames:
     return {name: new for name, new in names.items() if name != new}
 
 
-def _check_urn(urn: str, what: str) -> None:
+def _check_urn(urn: str, description: str) -> None:
     try:
         Urn.parse(urn)
     except MisuseError as problem:
-        raise MisuseError(f"Invalid {what}: {problem}") from None
+        raise MisuseError(f"Invalid {description}: {problem}") from None
 
 
 def _check_distinct(snapshot: OpenSnapshot, mapping: Mapping) -> None:
@@ -214,7 +215,8 @@ def _map_entries(
     kind: EntryKind, snapshot: OpenSnapshot, mapping: Mapping, created: frozenset[str]
 ) -> Iterator[Any]:
     rename = _new_key(kind, mapping)
-    # If several entries get the same name, write the first, unless an entry already has that name.
+    # If several entries get the same name, only the first is written, and none if another entry
+    # has that name already.
     taken = {getattr(each, kind.key) for each in snapshot.entries(kind)} if rename else set()
     for value in snapshot.entries(kind):
         key = getattr(value, kind.key)
@@ -228,7 +230,7 @@ def _map_entries(
 
 
 def _new_key(kind: EntryKind, mapping: Mapping) -> Callable[[str], str] | None:
-    """The function that renames keys of a kind, or None for datasets and jobs."""
+    """The function that renames the keys of a kind, or None if the mapping does not rename any."""
     if kind is OTHERS and (mapping.tags or mapping.domains):
         return mapping.urn
     names = mapping.terms if kind is GLOSSARY else mapping.owners if kind in (USERS, GROUPS) else {}
@@ -236,7 +238,7 @@ def _new_key(kind: EntryKind, mapping: Mapping) -> Callable[[str], str] | None:
 
 
 def _map(value: Any, mapping: Mapping) -> Any:
-    """An entry, an item or a part of one with the names of the target."""
+    """Replace the names in an entry, an item, or a part of an entry or item."""
     if isinstance(value, tuple):
         mapped = (_map(each, mapping) for each in value)
         # Two owners may become one.
@@ -266,7 +268,7 @@ def _map(value: Any, mapping: Mapping) -> Any:
 
 
 def names_used(value: Any) -> Iterator[tuple[str, str]]:
-    """The names in an entry, an item or a part of one, each with its section."""
+    """The names in an entry, an item, or a part of an entry or item, each with its section."""
     if isinstance(value, tuple):
         for each in value:
             yield from names_used(each)

@@ -28,7 +28,7 @@ from lumos.snapshots.format.reader import OpenSnapshot, open_snapshot
 # The number of entries that are read to measure a round trip.
 _SAMPLE_SIZE: Final = 20
 _MAX_EXAMPLES: Final = 3
-# The least exact ones first.
+# From the least exact to the exact one.
 _HOLDINGS: Final = ("store", "properties", "partly", "native")
 
 
@@ -43,7 +43,7 @@ def plan_migration(
     """The plan for a snapshot of the source, which a dry run compared with the target.
 
     `catalogs` are the source and the target as the user named them, for the commands; `seconds` is
-    the time that the dry run took to read all of the source and of the target.
+    the time that the dry run took to read the source and the target completely.
     """
     platform = platform_of_catalog(catalog)
     with open_snapshot(file) as snapshot:
@@ -79,8 +79,8 @@ def _plan_aspects(
             except LumosError:
                 # The target cannot store the entry; the dry run reports it as refused.
                 continue
-            for name, how in storage.items():
-                counts[f"{kind.singular}.{name}"][how] += 1
+            for name, storage_kind in storage.items():
+                counts[f"{kind.singular}.{name}"][storage_kind] += 1
             if stored is not None and stored != value:
                 key = getattr(value, kind.key)
                 source, target = aspects_of(value), aspects_of(stored)
@@ -98,7 +98,7 @@ def _plan_aspects(
             aspect=f"{kind}.{name}",
             entries=len(keys),
             examples=tuple(keys[:_MAX_EXAMPLES]),
-            why=f"{platform.kind} cannot hold it exactly; the snapshot and the store keep it",
+            why=f"{platform.kind} cannot store it exactly; snapshot and store have all of it",
         )
         for (kind, name), keys in sorted(lossy.items())
     )

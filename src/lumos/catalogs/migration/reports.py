@@ -17,11 +17,11 @@ UnmappedNameKind: TypeAlias = Literal["tag", "term", "owner", "domain", "service
 
 
 class UnmappedName(Report, frozen=True, kw_only=True):
-    """A name that should be mapped, the number of datasets that use it, and similar names.
+    """A name that should be mapped, and the number of datasets that use it.
 
-    `like` are similar names in the target; it is empty if the target did not accept the name. With
-    `by_title`, the name of a tag or domain is an id, and `like` has its display name if that is
-    unique.
+    `like` are similar names in the target; it is empty if the target did not accept the name. If
+    `by_title` is set, the name of a tag or domain is an id, and `like` has its display name if no
+    other tag or domain has the same one.
     """
 
     kind: UnmappedNameKind
@@ -45,10 +45,10 @@ class AspectCount(Report, frozen=True, kw_only=True):
 class Verification(Report, frozen=True, kw_only=True):
     """The result of reading every entry back.
 
-    `missing` entries are not in the target, `unlike` entries differ from what was written.
-    `summary` counts differences to the source, including edits in the target. `aspects` counts by
-    kind of entry and aspect, such as `dataset.schema`, or `dataset.datahub.browsePathsV2` for raw
-    records.
+    `missing` entries are not in the target, `unlike` entries differ from those that were written.
+    `summary` counts differences to the source, including edits in the target. The keys of `aspects`
+    are a kind of entry and an aspect, such as `dataset.schema`, or `dataset.datahub.browsePathsV2`
+    for raw records.
     """
 
     datasets: MigratedCount
@@ -68,9 +68,9 @@ class Verification(Report, frozen=True, kw_only=True):
 
 
 class MigrationReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos migrate`; a dry run verifies nothing.
+    """The report of `lumos migrate`; a dry run verifies nothing.
 
-    `snapshot` is the exported file, if it was kept. `skipped` datasets cannot be migrated.
+    `snapshot` is the exported file, if it still exists. `skipped` datasets cannot be migrated.
     `lineage_left_out` counts links to or from tables that are not datasets of the source, which a
     snapshot cannot contain. `certificate` is the file with the evidence for auditors.
     """
@@ -92,7 +92,7 @@ class MigrationReport(Report, frozen=True, kw_only=True):
 
     @property
     def is_whole(self) -> bool:
-        """Whether everything was migrated, as far as it was verified."""
+        """Whether the target accepted everything and, unless this is a dry run, has everything."""
         was_accepted = not self.imported.sums.refused and not self.skipped
         return was_accepted and (self.verified is None or self.verified.is_whole)
 
@@ -103,9 +103,9 @@ Holding: TypeAlias = AspectStorage | Literal["store"]
 class PlannedAspect(Report, frozen=True, kw_only=True):
     """The number of entries with an aspect, and how the target stores it.
 
-    `native` in its own fields, `properties` in custom properties, `partly` in both, `store` only in
-    the store of Lumos and in snapshots. `counts` are the entries that are stored in each way, and
-    `holding` is the least exact of them.
+    `native`: in fields of the target. `properties`: in custom properties. `partly`: in both.
+    `store`: only in the store of Lumos and in snapshots. `counts` are the numbers of entries by
+    these ways, and `holding` is the least exact of them.
     """
 
     source: int
@@ -134,10 +134,10 @@ class PlannedCalls(Report, frozen=True, kw_only=True):
 
 
 class MigrationPlan(Report, frozen=True, kw_only=True):
-    """The answer of `lumos migrate --plan`.
+    """The plan of `lumos migrate --plan`.
 
-    `seconds` is an estimate: the time that the dry run took to read both sides, twice, and the
-    write calls at the measured `round_trip`. `runbook` is a list of steps with their commands.
+    `seconds` is an estimate: twice the time that the dry run took to read both sides, plus the
+    measured `round_trip` for each write call. `runbook` is a list of steps with their commands.
     """
 
     format_version: str = FORMAT_VERSION
@@ -153,9 +153,10 @@ class MigrationPlan(Report, frozen=True, kw_only=True):
 
 
 class CertificateCheck(Report, frozen=True, kw_only=True):
-    """The answer of `lumos migrate verify`: what changed in the target since the migration.
+    """The report of `lumos migrate verify`: the entries that changed in the target since then.
 
-    `exceptions` is the number of entries that, by the certificate, were not migrated unchanged.
+    `exceptions` is the number of entries that, according to the certificate, already differed or
+    were missing after the migration.
     """
 
     format_version: str = FORMAT_VERSION
@@ -170,14 +171,14 @@ class CertificateCheck(Report, frozen=True, kw_only=True):
 
     @property
     def is_unchanged(self) -> bool:
-        """Whether the target still has everything as it was migrated."""
+        """Whether the target still has every entry as it was after the migration."""
         return not self.missing and not self.changed
 
 
 class SyncReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos sync`: the scan, and what was published to each catalog.
+    """The report of `lumos sync`: the scan, and the result of publishing to each catalog.
 
-    `passed_over` sources are not supported by this version. `failed` sources could not be scanned.
+    Sources of types that are not installed are `passed_over`; `failed` sources raised an error.
     """
 
     format_version: str = FORMAT_VERSION

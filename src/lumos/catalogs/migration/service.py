@@ -96,13 +96,13 @@ class Migrations:
         on_error: OnError = "stop",
         progress: Progress = no_progress,
     ) -> MigrationReport:
-        """Export, validate, import, and read every entry back.
+        """Export the source, validate the export, import it, and read every entry back.
 
-        A later migration writes the changes since then and keeps edits in the target. `resume`
-        continues an interrupted migration. `mapping` is a file with names in the target. The export
-        is kept as `keep`, or deleted after the verification. A dataset that cannot be migrated
-        stops the migration; with `on_error="skip"` it is left out and reported. The certificate is
-        written to `certificate`, or next to the store.
+        A later migration writes the changes since the last one and preserves edits in the target.
+        `resume` continues an interrupted migration. `mapping` is a file with names in the target.
+        The export is saved as the file `keep`; without it, it is deleted after the verification. A
+        dataset that cannot be migrated stops the migration; with `on_error="skip"` it is omitted
+        and reported. The certificate is written to `certificate`, or next to the store.
         """
         store = self._make_store()
         catalogs = SnapshotCatalogs(self._settings, lambda: store)
@@ -149,13 +149,13 @@ class Migrations:
                 report, hashes = self._verify(
                     record, reopened, store, folder, progress, resumed=is_resumed
                 )
-            written = make_certificate(
+            finished = make_certificate(
                 report, hashes, target_address=target, snapshot_hash=record.hash
             )
-            file = folder / f"certificate-{written.finished_at:%Y%m%dT%H%M%SZ}.json"
+            file = folder / f"certificate-{finished.finished_at:%Y%m%dT%H%M%SZ}.json"
             if certificate:
                 file = Path(certificate)
-            write_certificate(written, file)
+            write_certificate(finished, file)
             return msgspec.structs.replace(report, certificate=str(file))
 
     def try_migrate(
@@ -181,7 +181,7 @@ class Migrations:
         on_error: OnError = "stop",
         progress: Progress = no_progress,
     ) -> MigrationPlan:
-        """Plan a migration: counts by aspect, what is lossy and why, calls, time and a runbook."""
+        """Plan a migration: counts and losses by aspect, calls, time and a runbook."""
         from lumos.catalogs.migration.plan import plan_migration
 
         start = time.perf_counter()
@@ -238,18 +238,20 @@ class Migrations:
 
         `target` is the new address of the target, if it has moved.
         """
-        known = read_certificate(Path(certificate))
+        expected = read_certificate(Path(certificate))
         catalogs = SnapshotCatalogs(self._settings, self._store)
-        with closing(catalogs.named_for_reading(target or known.target_address)) as target_catalog:
+        with closing(
+            catalogs.named_for_reading(target or expected.target_address)
+        ) as target_catalog:
             progress(f"reading {target_catalog.name}")
-            return check_certificate(known, entry_reader(target_catalog), progress)
+            return check_certificate(expected, entry_reader(target_catalog), progress)
 
     def roll_back(
         self, source: str, target: str, *, progress: Progress = no_progress
     ) -> RollbackReport:
         """Restore the target to its state before the last migration, finished or not.
 
-        Edits since then are kept.
+        Edits that users made after the migration are preserved.
         """
         store = self._store()
         catalogs = SnapshotCatalogs(self._settings, lambda: store)
@@ -307,9 +309,9 @@ class Migrations:
     @contextmanager
     def _lock_folder(self, store: Store, pair: _CatalogPair) -> Iterator[Path]:
         """Lock the folder of the migration between two catalogs."""
-        what = f"migration from {pair.source.name} to {pair.target.name}"
+        migration_name = f"migration from {pair.source.name} to {pair.target.name}"
         try:
-            with store.lock(what):
+            with store.lock(migration_name):
                 key = hashlib.sha256(
                     f"{pair.source.name}\n{pair.target.name}".encode()
                 ).hexdigest()[:16]
@@ -317,7 +319,9 @@ class Migrations:
                 folder.mkdir(mode=0o770, parents=True, exist_ok=True)
                 yield folder
         except LockHeld:
-            raise LumosError(f"Another {what} is running. Wait until it has ended.") from None
+            raise LumosError(
+                f"Another {migration_name} is running. Wait until it has ended."
+            ) from None
 
     def _export_source(
         self,
@@ -413,12 +417,16 @@ class Migrations:
         assert imported is not None
         assert imported.import_id is not None, "a dry run cannot be verified"
         file = Path(record.file)
-        found, hashes = verify(file, target, store, run=imported.import_id, progress=progress)
+        verification, hashes = verify(
+            file, target, store, run=imported.import_id, progress=progress
+        )
         listed = {each.name for each in record.needs if each.kind == "tag"}
         unmapped = record.needs + tuple(
-            UnmappedName(kind="tag", name=tag) for tag in found.missing_tags if tag not in listed
+            UnmappedName(kind="tag", name=tag)
+            for tag in verification.missing_tags
+            if tag not in listed
         )
-        is_finished = found.is_whole and not imported.sums.refused
+        is_finished = verification.is_whole and not imported.sums.refused
         MigrationLog(folder).save(
             msgspec.structs.replace(
                 record, is_finished=is_finished, has_missing_entries=not is_finished
@@ -432,7 +440,7 @@ class Migrations:
             dry_run=False,
             resumed=resumed,
             needs=unmapped,
-            verified=found,
+            verified=verification,
             snapshot=record.kept or (str(file) if file.exists() else None),
         )
         return report, hashes
@@ -457,7 +465,7 @@ def _rollback_file(store: Store, catalog: str, last: MigrationRecord, folder: Pa
 
 
 def _keep_export(record: MigrationRecord, keep: Path, folder: Path) -> MigrationRecord:
-    """Keep the export of a migration as another file."""
+    """Save the export of a migration as the file `keep` too."""
     exported = Path(record.kept) if record.kept else folder / _EXPORTED
     with open_snapshot(exported) as snapshot:
         write_mapped(snapshot, Mapping(), keep)
@@ -489,18 +497,18 @@ def _new_name_remarks(
 ) -> tuple[str, ...]:
     """Remarks on names that the mapping introduces in the target, which may be typos."""
     return tuple(
-        f"The mapping renames {what[:-1]} '{name}' to '{new}', which the target does not have yet. "
+        f"The mapping renames {kind[:-1]} '{name}' to '{new}', which the target does not have yet. "
         "It is created under that name."
-        for what in ("terms", "owners")
-        for name, new in getattr(mapping, what).items()
-        if name != new and name in getattr(source, what) and new not in getattr(target, what)
+        for kind in ("terms", "owners")
+        for name, new in getattr(mapping, kind).items()
+        if name != new and name in getattr(source, kind) and new not in getattr(target, kind)
     )
 
 
 def _names_to_create(
     mapping: Mapping, target: CatalogNames, store: Store | None, catalog: str
 ) -> frozenset[str]:
-    """The new names that the target does not have, so that their entries must be created."""
+    """The new names whose entries must be created, since the target does not have them."""
     labels = (entity_urn(kind, name) for kind in LABELS for name in target.labels(kind))
     known = {*target.terms, *target.owners, *labels}
     new_names = mapping.target_names
@@ -512,10 +520,10 @@ def _names_to_create(
 
 
 def _unused_names(mapping: Mapping, source: CatalogNames) -> Iterator[str]:
-    for what in ("tags", "terms", "owners", "domains", "services", "datasets"):
-        for name in getattr(mapping, what):
-            if name not in getattr(source, what):
-                yield f"The mapping names {what[:-1]} '{name}', which the source does not have."
+    for kind in ("tags", "terms", "owners", "domains", "services", "datasets"):
+        for name in getattr(mapping, kind):
+            if name not in getattr(source, kind):
+                yield f"The mapping names {kind[:-1]} '{name}', which the source does not have."
 
 
 class InvalidDataset(LumosError):
@@ -530,7 +538,7 @@ class InvalidDataset(LumosError):
 
 
 class ValidatedCatalog(SnapshotCatalog):
-    """A catalog without invalid datasets: they raise an error or are `skipped`."""
+    """A catalog whose invalid datasets raise an error or are added to `skipped`."""
 
     def __init__(self, catalog: SnapshotCatalog, on_error: OnError) -> None:
         self._catalog = catalog

@@ -1,8 +1,8 @@
-"""Finds names of the source that may mean the same as other names of the target.
+"""Finds names in the source that may mean the same as different names in the target.
 
-Whether `pii` and `PII.Sensitive` mean the same cannot be decided automatically. The report suggests
-entries of a mapping; the migration does not wait for them. Tags and domains whose names are ids are
-listed with their display names.
+Whether `pii` and `PII.Sensitive` mean the same cannot be decided automatically: the report only
+suggests entries of a mapping, without stopping the migration. Tags and domains whose names are ids
+are listed with their display names.
 """
 
 import re
@@ -30,7 +30,10 @@ _ID: Final = re.compile(r"(?=.*\d)[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}", 
 
 
 class CatalogNames:
-    """The names in a catalog: of datasets, and of the tags, terms, owners and domains they have."""
+    """The names of datasets, tags, terms, owners and domains in a catalog.
+
+    The counts of names are the numbers of datasets that use them.
+    """
 
     def __init__(self) -> None:
         self.tags: Counter[str] = Counter()
@@ -93,7 +96,7 @@ def find_unmapped_names(
 ) -> tuple[UnmappedName, ...]:
     """Names that a person should map, so that the target does not have two names for one concept.
 
-    A target that shows display names needs no other names for tags and domains that are ids.
+    With `shows_display_names`, tags and domains are not listed only because their names are ids.
     """
     return (
         *_find_unmapped_labels(
@@ -118,19 +121,21 @@ def _find_unmapped_labels(
     shows_display_names: bool,
 ) -> list[UnmappedName]:
     """Tags or domains that resemble others in the target, and those whose names are ids."""
-    known, titles = source.labels(kind), source.display_names[kind]
-    found = list(_find_similar(kind, known, target.labels(kind), mapping, titles))
+    names, titles = source.labels(kind), source.display_names[kind]
+    unmapped = list(_find_similar(kind, names, target.labels(kind), mapping, titles))
     if shows_display_names:
-        return found
-    listed, shared = {each.name for each in found}, Counter(titles.values())
-    for name, count in known.items():
+        return unmapped
+    listed, title_counts = {each.name for each in unmapped}, Counter(titles.values())
+    for name, count in names.items():
         title = titles.get(name)
         if not count or not title or name in mapping or name in listed or not _ID.fullmatch(name):
             continue
         # The suggested lines must not join two tags that only share a display name.
-        like = (title,) if shared[title] == 1 else ()
-        found.append(UnmappedName(kind=kind, name=name, like=like, datasets=count, by_title=True))
-    return sorted(found, key=lambda each: each.name)
+        like = (title,) if title_counts[title] == 1 else ()
+        unmapped.append(
+            UnmappedName(kind=kind, name=name, like=like, datasets=count, by_title=True)
+        )
+    return sorted(unmapped, key=lambda each: each.name)
 
 
 def _find_similar(
@@ -166,7 +171,7 @@ def _normalized_forms(kind: str, name: str) -> set[str]:
 def _find_services(
     source: CatalogNames, target: CatalogNames, mapping: Mapping
 ) -> Iterator[UnmappedName]:
-    """Instances of one platform that hold datasets of the same names."""
+    """Services of the source whose datasets have the same names as those of another instance."""
     target_services: defaultdict[tuple[str, str, str], set[str]] = defaultdict(set)
     known: set[str] = set()
     for urn in map(Urn.parse, target.datasets):

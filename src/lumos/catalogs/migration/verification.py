@@ -1,6 +1,6 @@
-"""Verifies an import: every entry is read back by its key and compared.
+"""Verifies an import: reads every entry back by its key and compares it.
 
-Search indexes of catalogs lag behind their contents, so nothing is searched for.
+Uses no searches, since the search indexes of catalogs lag behind their contents.
 """
 
 from collections import Counter
@@ -49,16 +49,16 @@ def verify(
         findings = DiffSummaryBuilder()
         for difference in compare(file, copy, judge=judge_schemas):
             findings.add(difference)
-        found = findings.report(str(file), catalog.name, file)
+        report = findings.report(str(file), catalog.name, file)
     counts = reading.counts
     verification = Verification(
-        datasets=found.datasets,
-        lineage_edges=found.lineage_edges,
+        datasets=report.datasets,
+        lineage_edges=report.lineage_edges,
         items=MigratedCount(source=counts["items"], target=counts["items read"]),
         missing=tuple(reading.missing),
         unlike=tuple(reading.unlike),
-        missing_tags=found.missing_tags,
-        summary=found.summary,
+        missing_tags=report.missing_tags,
+        summary=report.summary,
         aspects=reading.aspects(),
     )
     return verification, reading.hashes
@@ -80,7 +80,8 @@ class _ReadBack:
         self._holds_items = isinstance(catalog, LocalCatalog) or (
             isinstance(catalog, PlatformCatalog) and isinstance(catalog.platform, StoresItems)
         )
-        # The store commits an entry and its journal together and sets versions itself.
+        # No journal for the store: it commits an entry together with its journal, and it sets
+        # versions itself, so that entries differ from those in the journal.
         self._journal = None if isinstance(catalog, LocalCatalog) else store.journal
         self._run = run
         self._progress = progress
@@ -92,18 +93,18 @@ class _ReadBack:
         self._aspects: dict[str, Counter[str]] = {}
 
     def entries(self, kind: EntryKind) -> Iterator[Any]:
-        """The entries of a kind that are in the snapshot, as the catalog has them now."""
+        """Read the entries of a kind in the snapshot from the catalog."""
         if kind is not DATASETS and not self._holds_items:
             return
         header = self._snapshot.header.counts
         total = sum(getattr(header, each.plural) for each in KINDS) if header else 0
         values = self._snapshot.entries(kind)
         while batch := list(islice(values, BATCH_SIZE)):
-            found = self._get(kind, [getattr(value, kind.key) for value in batch])
-            self._compare(kind, batch, found)
+            read_back = self._get(kind, [getattr(value, kind.key) for value in batch])
+            self._compare(kind, batch, read_back)
             hashes = self.hashes.setdefault(kind.plural, {})
-            hashes.update((key, entry_hash(value)) for key, value in found.items())
-            yield from found.values()
+            hashes.update((key, entry_hash(value)) for key, value in read_back.items())
+            yield from read_back.values()
             self._done += len(batch)
             if total:
                 share = min(1.0, self._done / total)
@@ -113,13 +114,13 @@ class _ReadBack:
         """The number of entries with each aspect on both sides."""
         return {
             name: AspectCount(
-                source=found["source"], target=found["target"], changed=found["changed"]
+                source=counts["source"], target=counts["target"], changed=counts["changed"]
             )
-            for name, found in sorted(self._aspects.items())
+            for name, counts in sorted(self._aspects.items())
         }
 
-    def _count_aspects(self, kind: EntryKind, value: Any, found: Any | None) -> None:
-        source, target = aspects_of(value), {} if found is None else aspects_of(found)
+    def _count_aspects(self, kind: EntryKind, value: Any, read_back: Any | None) -> None:
+        source, target = aspects_of(value), {} if read_back is None else aspects_of(read_back)
         for name in {**source, **target}:
             counts = self._aspects.setdefault(f"{kind.singular}.{name}", Counter())
             is_in_both = name in source and name in target
@@ -127,38 +128,38 @@ class _ReadBack:
             counts["target"] += name in target
             counts["changed"] += is_in_both and source[name] != target[name]
 
-    def _compare(self, kind: EntryKind, values: Sequence[Any], found: dict[str, Any]) -> None:
+    def _compare(self, kind: EntryKind, values: Sequence[Any], read_back: dict[str, Any]) -> None:
         keys = [getattr(value, kind.key) for value in values]
         deleted = {getattr(value, kind.key) for value in values if getattr(value, "deleted", False)}
-        missing = [key for key in keys if key not in found and key not in deleted]
+        missing = [key for key in keys if key not in read_back and key not in deleted]
         self.missing += missing[: _MAX_LISTED - len(self.missing)]
         for key, value in zip(keys, values, strict=True):
-            self._count_aspects(kind, value, found.get(key))
+            self._count_aspects(kind, value, read_back.get(key))
         if kind is not DATASETS:
             self.counts["items"] += len(keys)
             self.counts["items read"] += len(keys) - len(missing)
         if self._journal is None:
             return
         for key, step in self._journal.planned_steps(self._run, kind.plural, keys).items():
-            is_as_written = found.get(key) == from_json(step.after, kind.type)
+            is_as_written = read_back.get(key) == from_json(step.after, kind.type)
             # Rejected entries are in the report of the import.
             if step.state == "done" and not is_as_written and len(self.unlike) < _MAX_LISTED:
                 self.unlike.append(key)
 
 
 def aspects_of(value: Any) -> dict[str, Any]:
-    """The fields of an entry that are set; raw records are listed one by one."""
-    found: dict[str, Any] = {}
+    """The fields of an entry that are set, and each raw record as a field of its own."""
+    fields: dict[str, Any] = {}
     for name in differing_fields(None, value):
         if name != "raw":
-            found[name] = getattr(value, name)
+            fields[name] = getattr(value, name)
             continue
         for catalog, records in value.raw.items():
             if isinstance(records, dict):
-                found |= {f"{catalog}.{each}": record for each, record in records.items()}
+                fields |= {f"{catalog}.{each}": record for each, record in records.items()}
             else:
-                found[catalog] = records
-    return found
+                fields[catalog] = records
+    return fields
 
 
 def entry_reader(catalog: SnapshotCatalog) -> Callable[[EntryKind, Sequence[str]], dict[str, Any]]:
@@ -169,8 +170,8 @@ def entry_reader(catalog: SnapshotCatalog) -> Callable[[EntryKind, Sequence[str]
 
     def read(kind: EntryKind, keys: Sequence[str]) -> dict[str, Any]:
         is_dataset = kind is DATASETS
-        found = platform.get_many(keys) if is_dataset else platform.get_items(kind.type, keys)
-        return dict(found)
+        entries = platform.get_many(keys) if is_dataset else platform.get_items(kind.type, keys)
+        return dict(entries)
 
     return read
 

@@ -85,8 +85,8 @@ LabelWriter = Callable[[Iterable[str], Iterable[str]], list[dict[str, Any]]]
 
 
 def encode_columns(schema: Schema, make_labels: LabelWriter) -> list[Column]:
-    """Encode the columns of a schema; fields that OpenMetadata does not have are left out."""
-    keys = sum(field.key for field in schema.fields)
+    """Encode the columns of a schema, without the fields that OpenMetadata does not have."""
+    key_count = sum(field.key for field in schema.fields)
     columns = []
     for field in schema.fields:
         path = quoted_name(field.name)
@@ -94,7 +94,7 @@ def encode_columns(schema: Schema, make_labels: LabelWriter) -> list[Column]:
         annotated[path] = field
         member = Member(field.name, field.type, nullable=field.nullable)
         column = _encode_column(member, path, annotated, make_labels)
-        if field.key and keys == 1:
+        if field.key and key_count == 1:
             column["constraint"] = _KEY
         columns.append(column)
     return _without_duplicates(columns)
@@ -240,15 +240,15 @@ def _type(column: Column) -> DataType:
     display = column.get("dataTypeDisplay") or ""
     children = column.get("children") or ()
     parsed = _parse_type(display)
-    native_fields = {key: column[key] for key in _TYPE_FIELDS if column.get(key) is not None}
-    if parsed is not None and _type_fields(parsed) == native_fields:
+    stored_fields = {key: column[key] for key in _TYPE_FIELDS if column.get(key) is not None}
+    if parsed is not None and _type_fields(parsed) == stored_fields:
         named = _with_member_names(parsed, children)
         if named is not None:
             return named
     try:
         return _type_of_foreign_column(column, display, children)
     except ValueError:
-        # Nested too deeply; the columns are kept in `raw`.
+        # Nested deeper than types of Lumos can be; the `raw` part of the entry has the columns.
         return Unknown(display)
 
 
@@ -261,7 +261,7 @@ def _parse_type(display: str) -> DataType | None:
 
 
 def _with_member_names(type: DataType, children: Iterable[Column]) -> DataType | None:
-    """Replace the lower-case names of members by those of the nested columns."""
+    """Replace the lower-case names of members by those of the nested columns; None if unequal."""
     match type:
         case Struct(members):
             names = [(decode_name(child["name"]), child) for child in children]
@@ -270,11 +270,11 @@ def _with_member_names(type: DataType, children: Iterable[Column]) -> DataType |
                 return None
             return _struct(names)
         case Array(element, nullable):
-            struct = _with_member_names(element, children)
-            return None if struct is None else Array(struct, element_nullable=nullable)
+            named = _with_member_names(element, children)
+            return None if named is None else Array(named, element_nullable=nullable)
         case Map(key, value, nullable):
-            struct = _with_member_names(value, children)
-            return None if struct is None else Map(key, struct, value_nullable=nullable)
+            named = _with_member_names(value, children)
+            return None if named is None else Map(key, named, value_nullable=nullable)
         case _:
             return None if children else type
 

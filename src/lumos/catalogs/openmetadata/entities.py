@@ -2,8 +2,8 @@
 
 `kinds` encodes each item as the record of one entity. If the entity cannot store all of it, the
 exact item is stored in a custom property, together with the record at that time, so that later
-edits of users are recognized. Kinds without custom properties lose the rest; see `as_stored`. Tasks
-are parts of a pipeline and are written with it.
+edits of users are recognized. Items of kinds without custom properties lose the fields that their
+entity cannot store; see `as_stored`. Tasks are parts of a pipeline and are written with it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -30,11 +30,11 @@ from lumos.catalogs.openmetadata.kinds import (
     labels,
     locate,
     lumos_query_fqn,
-    name_of,
     read_item,
     record_of,
     task_of,
     task_urn,
+    urn_of,
     write_record,
 )
 from lumos.catalogs.openmetadata.labels import (
@@ -69,7 +69,7 @@ _TASK_FIELDS: Final = ("taskType", "taskSQL", "sourceUrl", "startDate", "endDate
 
 
 class ExactItem(NamedTuple):
-    """An exact item, and the record of its entity when it was written."""
+    """An exact item, and the item that its entity showed right after it was written."""
 
     item: Any
     shown: Any
@@ -80,33 +80,37 @@ class ExactItem(NamedTuple):
 
 
 class Entities:
+    """Reads and writes the items of one server."""
+
     def __init__(self, references: References) -> None:
         self._references = references
         self._server = references.server
         self._index = references.index
         self._labels = references.labels
         self._properties = references.properties
-        # Items with references to missing entities, and these references.
+        # By key: an item that refers to missing entities, and their types and names.
         self._waiting: dict[str, tuple[CatalogItem, frozenset[tuple[str, str]]]] = {}
-        self._has_searched = False
+        self._has_found_waiting = False
 
     # Reading
 
     def all(self) -> Iterator[CatalogItem]:
         """All items, without placeholders."""
-        foreign: set[str] = set()
+        foreign_urns: set[str] = set()
         for spec in (*KINDS.values(), GENERIC):
             entities = [each for each in self._pages(spec) if not _is_skipped(spec, each)]
-            found: list[CatalogItem] = []
+            visible_items: list[CatalogItem] = []
             for items in self._server.each(entities, partial(self._items_of, spec)):
-                found += items
+                visible_items += items
             if spec is GENERIC:
                 # Earlier versions stored entities of other catalogs as generic ones.
-                found = [each for each in found if item_key(each) not in foreign]
-            # A term or a user may have the same name as the URN of an entity.
-            urns = {each.urn for each in found if isinstance(each, CatalogEntity)}
-            foreign |= {urn for urn in urns if entity_id(urn) is None}
-            yield from sorted(found, key=item_key)
+                visible_items = [
+                    each for each in visible_items if item_key(each) not in foreign_urns
+                ]
+            # Without terms and users: their name may look like the URN of an entity.
+            urns = {each.urn for each in visible_items if isinstance(each, CatalogEntity)}
+            foreign_urns |= {urn for urn in urns if entity_id(urn) is None}
+            yield from sorted(visible_items, key=item_key)
 
     def _pages(self, spec: EntityKind) -> list[dict[str, Any]]:
         query: dict[str, Any] = {}
@@ -130,19 +134,19 @@ class Entities:
         )
         if complete_entity is None:
             return []
-        found = (
+        items = (
             []
             if is_placeholder(spec, entity)
             else [self._item(spec, self._with_edges(spec, complete_entity))]
         )
         if spec.type == "pipeline" and spec is not JOB:
-            found += self._tasks(complete_entity).values()
-        return [each for each in found if each is not None]
+            items += self._tasks(complete_entity).values()
+        return [each for each in items if each is not None]
 
     def get_many(self, type: type[CatalogItem], keys: Iterable[str]) -> dict[str, CatalogItem]:
         """The items of one type that exist, by key."""
-        found = ((key, self.get(type, key)) for key in keys)
-        return {key: item for key, item in found if item is not None}
+        candidates = ((key, self.get(type, key)) for key in keys)
+        return {key: item for key, item in candidates if item is not None}
 
     def get(self, type: type[CatalogItem], key: str) -> CatalogItem | None:
         """The item with a name or URN, or None."""
@@ -237,7 +241,7 @@ class Entities:
             if (location := locate(item.urn)) is None:
                 return item
             spec, fqn = KINDS[location[0]], location[1]
-            urn = name_of(*location)
+            urn = urn_of(*location)
             if entity_id(urn) is None and entity_id(item.urn) is not None:
                 urn = item.urn
         elif isinstance(item, User | Group):
@@ -266,9 +270,9 @@ class Entities:
         self._complete(written)
 
     def complete(self, datasets: Iterable[str]) -> None:
-        """Complete the items that refer to new datasets, including items of earlier runs."""
-        if not self._has_searched:
-            self._has_searched = True
+        """Write references to new datasets that items, also of earlier runs, are waiting for."""
+        if not self._has_found_waiting:
+            self._has_found_waiting = True
             for spec in KINDS.values():
                 if spec.has_edges and EXACT_ITEM in self._properties.declared(spec.type):
                     for entity in self._pages(spec):
@@ -295,7 +299,7 @@ class Entities:
                     continue
 
     def _put(self, item: CatalogItem) -> set[tuple[str, str]]:
-        """Write an item; return its possible names."""
+        """Write an item; return each type and name by which other items may refer to it."""
         if isinstance(item, CatalogEntity) and task_of(item.urn) is not None:
             return self._put_task(item)
         if isinstance(item, CatalogEntity):
@@ -313,7 +317,7 @@ class Entities:
             predicted = read_item(spec, fqn, record)
             exact = ExactItem(item, predicted)
             entity = self._create(spec, fqn, record, item, exact if predicted != item else None)
-        elif entity.get("deleted") or self._is_renamed(spec, entity, record):
+        elif entity.get("deleted") or self._needs_put(spec, entity, record):
             entity = self._create(spec, fqn, record, item, None, current=entity)
         try:
             entity = self._update(spec, self._with_edges(spec, entity), record)
@@ -332,11 +336,12 @@ class Entities:
         fqn = entity["fullyQualifiedName"]
         return {(spec.type, fqn), (spec.type, (locate(item_key(item)) or ("", fqn))[1])}
 
-    def _is_renamed(self, spec: EntityKind, entity: Mapping[str, Any], record: Record) -> bool:
-        """Whether the display name differs, which bots can only change by a PUT."""
+    def _needs_put(self, spec: EntityKind, entity: Mapping[str, Any], record: Record) -> bool:
+        """Whether a PUT is needed: patches cannot change emails or, by bots, display names."""
         existing = record_of(spec, entity)
-        is_other = existing.get("displayName") != record.get("displayName") and self._is_bot
-        return is_other or ("email" in spec.fields and existing.get("email") != record.get("email"))
+        has_new_title = existing.get("displayName") != record.get("displayName")
+        has_new_email = "email" in spec.fields and existing.get("email") != record.get("email")
+        return has_new_email or (has_new_title and self._is_bot)
 
     def _create(
         self,
@@ -376,9 +381,9 @@ class Entities:
                 self._server.put(spec.route, body)
         if spec.is_service:
             self._index.clear_services()
-        found = self._entity(spec, fqn)
-        assert found is not None, "it was just written"
-        return found
+        new_entity = self._entity(spec, fqn)
+        assert new_entity is not None, "it was just written"
+        return new_entity
 
     def _update(self, spec: EntityKind, entity: dict[str, Any], record: Record) -> dict[str, Any]:
         """Patch an entity to match a record as far as possible; return the new entity."""
@@ -393,9 +398,9 @@ class Entities:
             spec.type, entity, existing, record
         )
         if operations or has_new_edges:
-            found = self._entity(spec, entity["fullyQualifiedName"])
-            assert found is not None, "it was just written"
-            return self._with_edges(spec, found)
+            new_entity = self._entity(spec, entity["fullyQualifiedName"])
+            assert new_entity is not None, "it was just written"
+            return self._with_edges(spec, new_entity)
         return entity
 
     def _save_exact(self, spec: EntityKind, entity: dict[str, Any], item: Any) -> None:
@@ -431,7 +436,7 @@ class Entities:
         return None if location is None else self._entity(KINDS["pipeline"], location[1])
 
     def _tasks(self, pipeline: Mapping[str, Any]) -> dict[str, CatalogEntity]:
-        parent = name_of("pipeline", pipeline["fullyQualifiedName"])
+        parent = urn_of("pipeline", pipeline["fullyQualifiedName"])
         visible = _read_tasks(parent, pipeline.get("tasks") or ())
         exact = _exact_tasks(pipeline)
         return {
@@ -440,9 +445,9 @@ class Entities:
         }
 
     def _put_task(self, item: CatalogEntity) -> set[tuple[str, str]]:
-        found = task_of(item.urn)
-        assert found is not None, f"{item.urn} is not a task"
-        urn, name = found
+        task = task_of(item.urn)
+        assert task is not None, f"{item.urn} is not a task"
+        urn, name = task
         location = locate(urn)
         assert location is not None, f"{urn} is not a pipeline"
         if (pipeline := self._pipeline(urn)) is None:
@@ -456,7 +461,7 @@ class Entities:
         return set()
 
     def _write_tasks(self, pipeline: dict[str, Any], tasks: Mapping[str, CatalogEntity]) -> None:
-        parent = name_of("pipeline", pipeline["fullyQualifiedName"])
+        parent = urn_of("pipeline", pipeline["fullyQualifiedName"])
         existing = {task["name"]: _task_request(task) for task in pipeline.get("tasks") or ()}
         native = {
             name: self._native_task(existing.get(name, {}), name, task)
@@ -494,12 +499,12 @@ class Entities:
         if task.description:
             native["description"] = without_nul(task.description)
         wanted = labels(task.tags, task.references.get("terms", ()))
-        possible = [
+        stored_labels = [
             {**label, "tagFQN": fqn}
             for label in wanted
             if (fqn := self._labels.find(label["source"], label["tagFQN"])) is not None
         ]
-        return {"name": name, **native, **({"tags": possible} if possible else {})}
+        return {"name": name, **native, **({"tags": stored_labels} if stored_labels else {})}
 
     # Removing
 
@@ -508,11 +513,9 @@ class Entities:
         self._waiting.pop(item_key(item), None)
         if isinstance(item, CatalogEntity) and (task := task_of(item.urn)) is not None:
             if (pipeline := self._pipeline(task[0])) is not None:
-                placeholders = {
-                    n: each for n, each in self._tasks(pipeline).items() if n != task[1]
-                }
-                self._write_tasks(pipeline, placeholders)
-                if not placeholders and pipeline.get("description") == PLACEHOLDER_TEXT:
+                remaining = {n: each for n, each in self._tasks(pipeline).items() if n != task[1]}
+                self._write_tasks(pipeline, remaining)
+                if not remaining and pipeline.get("description") == PLACEHOLDER_TEXT:
                     self._delete(KINDS["pipeline"], pipeline)
             return
         spec, fqn = self._locate(type(item), item_key(item))
@@ -538,7 +541,7 @@ class Entities:
             **{key: entity[key] for key in spec.required if key in entity},
             "description": PLACEHOLDER_TEXT,
         }
-        if self._is_renamed(spec, entity, record):
+        if self._needs_put(spec, entity, record):
             entity = self._create(spec, fqn, record, item, None, current=entity)
         entity = self._update(spec, self._with_edges(spec, entity), record)
         if EXACT_ITEM in (entity.get("extension") or {}):
@@ -599,29 +602,29 @@ class Entities:
 
 
 def _generic_location(key: str) -> tuple[EntityKind, str]:
-    """Where an item without a kind of its own is stored."""
+    """The kind and qualified name of an item whose kind OpenMetadata does not have."""
     return GENERIC, join_fqn(LUMOS_SERVICE, shorten_name(encode_name(key)))
 
 
 def _lumos_variant(spec: EntityKind, entity: Mapping[str, Any]) -> EntityKind:
     """The variant of a kind for entities in the service or glossary of Lumos."""
-    entity_type = split_fqn(entity["fullyQualifiedName"])[0]
-    if spec.type == "pipeline" and entity_type == LUMOS_SERVICE:
+    root = split_fqn(entity["fullyQualifiedName"])[0]
+    if spec.type == "pipeline" and root == LUMOS_SERVICE:
         return JOB
-    return LUMOS_TERM if spec.type == "glossaryTerm" and entity_type == LUMOS else spec
+    return LUMOS_TERM if spec.type == "glossaryTerm" and root == LUMOS else spec
 
 
 def _looks_like_placeholder(spec: EntityKind, fqn: str) -> bool:
     """Whether an empty entity would be mistaken for a placeholder."""
-    is_own = split_fqn(fqn)[0] == LUMOS and spec.type in ("tag", "glossaryTerm")
-    return is_own or spec.type in ("user", "team", "domain")
+    is_in_lumos = split_fqn(fqn)[0] == LUMOS and spec.type in ("tag", "glossaryTerm")
+    return is_in_lumos or spec.type in ("user", "team", "domain")
 
 
 def _is_built_in(entity: Mapping[str, Any]) -> bool:
     """Whether an entity came with the server."""
-    is_first = entity.get("isAdmin") and entity["name"] == "admin"
+    is_admin = entity.get("isAdmin") and entity["name"] == "admin"
     is_system = entity.get("provider") == "system" or entity.get("isBot")
-    return bool(is_first or is_system or entity.get("teamType") == "Organization")
+    return bool(is_admin or is_system or entity.get("teamType") == "Organization")
 
 
 def _is_skipped(spec: EntityKind, entity: Mapping[str, Any]) -> bool:
@@ -635,10 +638,10 @@ def _is_skipped(spec: EntityKind, entity: Mapping[str, Any]) -> bool:
 
 def _is_inside(item: Any, fqn: str) -> bool:
     """Whether the qualified name of an item starts with the name of its parent."""
-    above = split_fqn(fqn)[:-1]
+    parent_parts = split_fqn(fqn)[:-1]
     match item:
         case CatalogEntity(kind="domain"):
-            return item.parent == name_of("domain", join_fqn(*above))
+            return item.parent == urn_of("domain", join_fqn(*parent_parts))
         case CatalogEntity() | GlossaryTerm():
             return is_qualified(fqn) and isinstance(item.raw.get(CATALOG), dict)
         case _:
@@ -650,15 +653,15 @@ def _upgrade(item: CatalogEntity) -> CatalogEntity:
     location = locate(item.urn)
     if location is None:
         return item
-    spec, urn = KINDS[location[0]], name_of(*location)
+    spec, urn = KINDS[location[0]], urn_of(*location)
     record_in_raw = item.raw.get(CATALOG)
     is_format_1_0 = isinstance(record_in_raw, dict) and item == CatalogEntity(
         urn=item.urn, kind=item.kind, raw=item.raw
     )
     if is_format_1_0:
         others = {key: value for key, value in item.raw.items() if key != CATALOG}
-        read: CatalogEntity = read_item(spec, location[1], write_record(spec, item))
-        return msgspec.structs.replace(read, raw={**read.raw, **others})
+        decoded: CatalogEntity = read_item(spec, location[1], write_record(spec, item))
+        return msgspec.structs.replace(decoded, raw={**decoded.raw, **others})
     if item.urn.startswith(f"{CATALOG}:"):
         return msgspec.structs.replace(item, urn=urn, kind=spec.kind or spec.type)
     return item
@@ -675,7 +678,7 @@ def _with_tasks_in_raw(item: CatalogItem) -> Iterator[CatalogItem]:
     ):
         location = locate(item.urn)
         if location is not None and isinstance(record_in_raw["tasks"], list):
-            yield from _read_tasks(name_of(*location), record_in_raw["tasks"]).values()
+            yield from _read_tasks(urn_of(*location), record_in_raw["tasks"]).values()
 
 
 def _rank(item: CatalogItem) -> tuple[int, int, str]:
@@ -751,12 +754,12 @@ def _decode_exact(text: Any, type: type[Any]) -> dict[str, ExactItem]:
 
 
 def _read_tasks(pipeline: str, tasks: Iterable[Mapping[str, Any]]) -> dict[str, CatalogEntity]:
-    found = list(tasks)
+    task_list = list(tasks)
     upstream: dict[str, list[str]] = {}
-    for task in found:
+    for task in task_list:
         for name in task.get("downstreamTasks") or ():
             upstream.setdefault(name, []).append(task_urn(pipeline, task["name"]))
-    return {task["name"]: _read_task(pipeline, task, upstream) for task in found}
+    return {task["name"]: _read_task(pipeline, task, upstream) for task in task_list}
 
 
 def _read_task(
@@ -779,11 +782,11 @@ def _read_task(
 
 def _task_request(task: Mapping[str, Any]) -> Record:
     """Encode a task of the server for a request."""
-    response = {key: value for key, value in task.items() if value not in (None, [])}
-    response.pop("fullyQualifiedName", None)
-    if "tags" in response:
+    request = {key: value for key, value in task.items() if value not in (None, [])}
+    request.pop("fullyQualifiedName", None)
+    if "tags" in request:
         keys = ("tagFQN", "source", "labelType", "state")
-        response["tags"] = [
-            {key: each[key] for key in keys if key in each} for each in response["tags"]
+        request["tags"] = [
+            {key: each[key] for key in keys if key in each} for each in request["tags"]
         ]
-    return response
+    return request

@@ -93,7 +93,9 @@ def is_placeholder_parent(raw: Mapping[str, Any]) -> bool:
     return PARENT in (raw.get("extension") or {})
 
 
-class OpenMetadataEntries:
+class OpenMetadataEntryCodec:
+    """Encodes entries as states of the entities of one server, and decodes them."""
+
     def __init__(self, labels: OpenMetadataLabels, properties: CustomProperties) -> None:
         self._labels = labels
         self._properties = properties
@@ -112,8 +114,8 @@ class OpenMetadataEntries:
             visible,
             exact,
             native=_EDITABLE,
-            as_shown=lambda with_raw: self._decode(
-                urn, self._encode(with_raw, location, existing_state=state)
+            as_shown=lambda entry: self._decode(
+                urn, self._encode(entry, location, existing_state=state)
             ),
         )
         if exact_name is not None and extension.get(_DISPLAY_NAME_PROPERTY, "") == state.get(
@@ -141,8 +143,8 @@ class OpenMetadataEntries:
     ) -> RenderedState:
         """Encode an entry as a state.
 
-        `existing` is the current state of the entity; values that only users set are kept.
-        `declared` are the custom properties of its type.
+        `existing` is the current state of the entity; values that only users set are preserved.
+        `declared` are the custom properties that the server has for this type of entity.
         """
         state = self._encode(entry, location, existing_state=existing)
         raw = raw_record(entry.raw)
@@ -168,9 +170,9 @@ class OpenMetadataEntries:
         if "lumos.name" in packed.properties and "displayName" in state:
             extension[_DISPLAY_NAME_PROPERTY] = state["displayName"]
         # These properties are written after the entity itself.
-        kept = (EDGES, HIDDEN) if entry.deleted else (EDGES,)
-        known = before.get("extension", {})
-        extension |= {key: known[key] for key in kept if key in known}
+        written_later = (EDGES, HIDDEN) if entry.deleted else (EDGES,)
+        old_extension = before.get("extension", {})
+        extension |= {key: old_extension[key] for key in written_later if key in old_extension}
         if location.is_shortened:
             extension[URN] = entry.urn
         if extension:
@@ -200,7 +202,7 @@ class OpenMetadataEntries:
         *,
         existing_state: EntityState | None = None,
     ) -> EntityState:
-        """Encode the fields that OpenMetadata has; `existing_state` has the owners to keep."""
+        """Encode the fields that OpenMetadata has; owners in `existing_state` take precedence."""
         state: EntityState = {}
         documentation, governance = entry.documentation, entry.governance
         if documentation is not None and (
@@ -247,14 +249,14 @@ class OpenMetadataEntries:
     def _apply_raw(
         self, urn: str, entity_type: str, state: EntityState, raw: Mapping[str, Any]
     ) -> EntityState:
-        """Override a state by values in `raw` that do not contradict the entry."""
+        """Override values of a state with those in `raw` that do not contradict the entry."""
         before = self._decode(urn, state)
         for key, value in raw.get(_ENTITY_KEY, {}).items():
             if key == PRODUCTS and isinstance(value, list):
                 existing = [
-                    found
+                    product
                     for fqn in value
-                    if isinstance(fqn, str) and (found := self._labels.product(fqn))
+                    if isinstance(fqn, str) and (product := self._labels.product(fqn))
                 ]
                 state = _replace_key(state, PRODUCTS, existing or None)
             if key not in PORTABLE_FIELDS[entity_type]:
@@ -275,20 +277,20 @@ class OpenMetadataEntries:
         return {**state, COLUMNS: new_columns}
 
     def _make_labels(self, tags: Iterable[str], terms: Iterable[str]) -> list[dict[str, Any]]:
-        found = [
+        labels_of_both = [
             *self._labels.tags(dict.fromkeys(tags)),
             *(self._labels.term(name) for name in dict.fromkeys(terms)),
         ]
         # If a tag and a term have the same qualified name, the server only keeps the tag.
-        distinct = {label["tagFQN"]: label for label in reversed(found)}
+        distinct = {label["tagFQN"]: label for label in reversed(labels_of_both)}
         return sorted(distinct.values(), key=lambda label: (label["source"], label["tagFQN"]))
 
     def _owners(
         self, ownership: Ownership, existing: Iterable[Mapping[str, Any]]
     ) -> list[dict[str, Any]]:
         teams = {each["name"] for each in existing if each["type"] == "team"}
-        found = map(self._labels.owner, labels.storable_owners(ownership.owners, teams))
-        return list({(each["type"], each["name"]): each for each in found}.values())
+        references = map(self._labels.owner, labels.storable_owners(ownership.owners, teams))
+        return list({(each["type"], each["name"]): each for each in references}.values())
 
     @staticmethod
     def _foreign_properties(
@@ -298,7 +300,7 @@ class OpenMetadataEntries:
         raw: Mapping[str, Any],
     ) -> dict[str, Any]:
         """Custom properties of users: those in the entry, and those whose values are not text."""
-        kept = {
+        not_text = {
             key: value
             for key, value in before.get("extension", {}).items()
             if not isinstance(value, str)
@@ -313,7 +315,7 @@ class OpenMetadataEntries:
             key for key in (*declared, *before.get("extension", {})) if not is_lumos_property(key)
         }
         others = raw.get(EXTENSION, {})
-        return kept | {
+        return not_text | {
             key: value for key, value in {**others, **texts_to_set}.items() if key in known
         }
 
@@ -457,22 +459,22 @@ def is_lumos_property(key: str) -> bool:
 
 
 def _packed_keys(extension: Mapping[str, Any]) -> dict[str, str]:
-    """The packed properties by their usual keys: lumosSchema2 becomes `lumos.schema.2`."""
-    found = {}
+    """The packed properties with keys as in other catalogs: `lumos.schema.2` for lumosSchema2."""
+    packed = {}
     for key, text in extension.items():
         if is_lumos_property(key) and key not in _MARKER_PROPERTIES:
             match = _PACKED_PROPERTY.match(key)
             assert match is not None, f"{key} is not packed"
             parts = ("lumos", match["name"].lower(), match["part"])
-            found[".".join(filter(None, parts))] = text
-    return found
+            packed[".".join(filter(None, parts))] = text
+    return packed
 
 
 # Values that encoding an entry would not reproduce
 
 
 def unmodelled(state: EntityState, modelled: EntityState) -> dict[str, Any]:
-    """The values of a state that differ from the modelled state; None for missing values."""
+    """The values of a state that differ from the state encoded from an entry; None if missing."""
     fields = {field for each in PORTABLE_FIELDS.values() for field in each}
     entity = {
         key: state.get(key)
@@ -496,12 +498,12 @@ def raw_record(raw: Mapping[str, Any]) -> dict[str, Any]:
     record = raw.get(CATALOG)
     if not isinstance(record, dict):
         return {}
-    found = {key: record.get(key) for key in (_ENTITY_KEY, COLUMNS, EXTENSION)}
-    return {key: value for key, value in found.items() if isinstance(value, dict) and value}
+    parts = {key: record.get(key) for key in (_ENTITY_KEY, COLUMNS, EXTENSION)}
+    return {key: value for key, value in parts.items() if isinstance(value, dict) and value}
 
 
-def _override_column(column: Column, raw: Mapping[str, Any], above: tuple[str, ...]) -> Column:
-    path = (*above, column["name"])
+def _override_column(column: Column, raw: Mapping[str, Any], parent: tuple[str, ...]) -> Column:
+    path = (*parent, column["name"])
     own = raw.get(join_fqn(*path))
     for key, value in own.items() if isinstance(own, dict) else ():
         if key in COLUMN_KEYS and key not in _MODELLED_COLUMN_KEYS:
@@ -518,11 +520,11 @@ def _replace_key(target: dict[str, Any], key: str, value: Any) -> dict[str, Any]
 
 
 def _unmodelled_columns(
-    existing: list[Column], modelled: list[Column], above: tuple[str, ...]
+    existing: list[Column], modelled: list[Column], parent: tuple[str, ...]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     by_name = {column["name"]: column for column in modelled}
     for column in existing:
-        path = (*above, column["name"])
+        path = (*parent, column["name"])
         other = by_name.get(column["name"], {})
         differences = {
             key: column.get(key)

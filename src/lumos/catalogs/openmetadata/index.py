@@ -32,7 +32,7 @@ _NAME_PAGE_SIZE: Final = 1000
 
 
 class EntityFolder(NamedTuple):
-    """A unit that the server can list: tables of a schema, or containers or topics of a service."""
+    """Entities that one request can list: tables of a schema, containers or topics of a service."""
 
     type: str
     field: str
@@ -48,10 +48,10 @@ class EntityFolder(NamedTuple):
 def by_folder(
     locations: Iterable[EntityLocation],
 ) -> dict[EntityFolder, set[EntityLocation]]:
-    found: dict[EntityFolder, set[EntityLocation]] = {}
+    groups: dict[EntityFolder, set[EntityLocation]] = {}
     for location in locations:
-        found.setdefault(EntityFolder.of(location), set()).add(location)
-    return found
+        groups.setdefault(EntityFolder.of(location), set()).add(location)
+    return groups
 
 
 def list_entities(
@@ -62,7 +62,7 @@ def list_entities(
     fields: str = "",
     include: str,
 ) -> Mapping[EntityLocation, dict[str, Any]] | None:
-    """List the existing entities, or return None if requests for single ones are cheaper."""
+    """List the existing entities; None if one request for each entity is cheaper."""
     if len(wanted) < 2 * _ENTITIES_PER_PAGE:
         return None
     route, folder_filter = DATASET_TYPES[folder.type].route, {folder.field: folder.fqn}
@@ -74,11 +74,11 @@ def list_entities(
     query = {"fields": fields} if fields else {}
     pages = server.pages(route, include=include, limit=limit, whole=True, **folder_filter, **query)
     try:
-        found = (
+        entities = (
             (EntityLocation(folder.type, split_fqn(raw["fullyQualifiedName"])), raw)
             for raw in pages
         )
-        return {location: raw for location, raw in found if location in wanted}
+        return {location: raw for location, raw in entities if location in wanted}
     except IncompleteList:
         # The list changed while it was read.
         return None
@@ -158,8 +158,8 @@ class Index:
             (self._existing_services if exists else self._missing_services).add(service)
         return exists
 
-    def look_again_for_missing_services(self) -> None:
-        """Look for missing services again, which others may have created."""
+    def forget_missing_services(self) -> None:
+        """Clear the cache of missing services, which others may have created meanwhile."""
         with self._lock:
             self._missing_services.clear()
 
@@ -192,10 +192,10 @@ class Index:
         with self._lock:
             unknown = [location for location in locations if location not in self._ids]
         for folder, members in by_folder(unknown).items():
-            found = list_entities(self._server, folder, members, include="non-deleted")
-            if found is not None:
+            listed = list_entities(self._server, folder, members, include="non-deleted")
+            if listed is not None:
                 for location in members:
-                    self.add(location, found[location]["id"] if location in found else None)
+                    self.add(location, listed[location]["id"] if location in listed else None)
 
     def written_urn(self, location: EntityLocation, id: str) -> str | None:
         """The URN that Lumos stored in an entity with a shortened name."""

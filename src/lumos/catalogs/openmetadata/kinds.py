@@ -286,7 +286,7 @@ _EXACT_KINDS: Final = frozenset(kind for kind, spec in _BY_KIND.items() if spec.
 # Names
 
 
-def name_of(type: str, fqn: str) -> str:
+def urn_of(type: str, fqn: str) -> str:
     """The URN of an entity: `lumos:...` if other catalogs can also have the entity."""
     parts = split_fqn(fqn)
     match type, parts:
@@ -350,7 +350,7 @@ def is_shared(urn: str) -> bool:
 def canonical_urn(urn: str) -> str:
     """Convert a URN of an earlier snapshot format."""
     location = locate(urn)
-    return urn if location is None else name_of(*location)
+    return urn if location is None else urn_of(*location)
 
 
 def lumos_query_fqn(urn: str) -> str:
@@ -482,9 +482,9 @@ def read_item(spec: EntityKind, fqn: str, record: Record) -> Any:
     known_edges = reproduced.get("edges") or ()
     if edges := [each for each in record.get("edges") or () if each not in known_edges]:
         rest["edges"] = edges
-    numbers = {k: v for k, v in record.get("extension", {}).items() if not isinstance(v, str)}
-    if numbers:
-        rest["extension"] = numbers
+    others = {k: v for k, v in record.get("extension", {}).items() if not isinstance(v, str)}
+    if others:
+        rest["extension"] = others
     if spec.type in ("tag", "glossaryTerm") and split_fqn(fqn)[0] != LUMOS:
         # Without its parent, it would be written as a tag or term of Lumos.
         rest[spec.parents[0][0]] = split_fqn(fqn)[0]
@@ -542,13 +542,13 @@ def _decode(spec: EntityKind, fqn: str, record: Record) -> Any:
         )
     if spec.type == "glossaryTerm":
         parts = split_fqn(fqn)
-        is_inside = len(parts) > 2 and parts[0] != LUMOS
+        has_parent_term = len(parts) > 2 and parts[0] != LUMOS
         related = (
             term_named(each.get("term", each)[_FQN]) for each in record.get("relatedTerms") or ()
         )
         return GlossaryTerm(
             name=term_named(fqn), display_name=title, definition=description,
-            parent=join_fqn(*parts[:-1]) if is_inside else None,
+            parent=join_fqn(*parts[:-1]) if has_parent_term else None,
             related=tuple(sorted(set(related))),
             domain=domain_of(domains[0]) if domains else None,
             owners=tuple(owner.name for owner in owners),
@@ -561,13 +561,13 @@ def _decode(spec: EntityKind, fqn: str, record: Record) -> Any:
         **_relations(spec, record),
     }
     parents = split_fqn(fqn)[:-1]
-    urn = name if spec == GENERIC else name_of(spec.type, fqn)
+    urn = name if spec == GENERIC else urn_of(spec.type, fqn)
     return CatalogEntity(
         urn=urn,
         kind="" if spec == GENERIC else shared_kind(urn),
         display_name=title,
         description=description,
-        parent=name_of("domain", join_fqn(*parents)) if spec.type == "domain" and parents else None,
+        parent=urn_of("domain", join_fqn(*parents)) if spec.type == "domain" and parents else None,
         owners=owners,
         tags=tags,
         references={relation: ends for relation, ends in references.items() if ends},
@@ -576,19 +576,21 @@ def _decode(spec: EntityKind, fqn: str, record: Record) -> Any:
 
 
 def _relations(spec: EntityKind, record: Record) -> dict[str, tuple[str, ...]]:
-    found: dict[str, tuple[str, ...]] = {}
+    relations: dict[str, tuple[str, ...]] = {}
     if charts := record.get("charts"):
-        found["charts"] = tuple(sorted(name_of("chart", each[_FQN]) for each in charts))
+        relations["charts"] = tuple(sorted(urn_of("chart", each[_FQN]) for each in charts))
     if used := record.get("queryUsedIn"):
-        found["datasets"] = tuple(sorted(each[_FQN] for each in used if each["type"] == DATASET))
+        relations["datasets"] = tuple(
+            sorted(each[_FQN] for each in used if each["type"] == DATASET)
+        )
     if spec.type in _EDGE_RELATIONS:
         starts = (each["from"] for each in record.get("edges") or ())
-        found[_EDGE_RELATIONS[spec.type]] = tuple(sorted(filter(is_dataset_urn, starts)))
-    return found
+        relations[_EDGE_RELATIONS[spec.type]] = tuple(sorted(filter(is_dataset_urn, starts)))
+    return relations
 
 
 def write_record(spec: EntityKind, item: Any) -> Record:
-    """Encode an item as a record; fields that its kind of entity does not have are left out."""
+    """Encode an item as a record, without the fields that its kind of entity does not have."""
     record: Record = {}
     title = item.name if isinstance(item, Job) else item.display_name
     description = getattr(
@@ -644,17 +646,17 @@ def write_record(spec: EntityKind, item: Any) -> Record:
 
 
 def _apply_raw(spec: EntityKind, item: Any, record: Record) -> Record:
-    """Override a record by values in `raw` that do not contradict the fields of the item."""
+    """Override values of a record with those in `raw` that do not contradict the item's fields."""
     record_in_raw = item.raw.get(CATALOG)
     if not isinstance(record_in_raw, dict):
         return record
     if isinstance(record_in_raw.get("edges"), list):
-        found = [
+        edges = [
             {**each, "from": canonical_urn(each["from"])}
             for each in record_in_raw["edges"]
             if isinstance(each, dict) and isinstance(each.get("from"), str)
         ]
-        record_in_raw = {**record_in_raw, "edges": found}
+        record_in_raw = {**record_in_raw, "edges": edges}
     if isinstance(item, CatalogEntity) and item == CatalogEntity(
         urn=item.urn, kind=item.kind, raw=item.raw
     ):
@@ -673,13 +675,15 @@ def _apply_raw(spec: EntityKind, item: Any, record: Record) -> Record:
     if isinstance(record_in_raw.get("edges"), list) and spec.has_edges:
         exact = {each["from"]: each for each in record_in_raw["edges"]}
         starts = {each["from"] for each in record.get("edges", ())}
-        kept = [
+        remaining_edges = [
             each
             for start, each in exact.items()
             if start in starts or spec.type not in _EDGE_RELATIONS or not is_dataset_urn(start)
         ]
         new = [each for each in record.get("edges", ()) if each["from"] not in exact]
-        _set_if_any(record, "edges", sorted([*kept, *new], key=lambda each: each["from"]))
+        _set_if_any(
+            record, "edges", sorted([*remaining_edges, *new], key=lambda each: each["from"])
+        )
     return record
 
 
@@ -692,27 +696,27 @@ def _is_same_item(spec: EntityKind, record: Record, changed: Record) -> bool:
 
 
 def _encode_relations(spec: EntityKind, item: CatalogEntity) -> Record:
-    found: Record = {}
+    record: Record = {}
     domains = [parts for urn in item.references.get("domain", ()) if (parts := entity_id(urn))]
     names = ["/".join(parts) for parts in domains[:1]]
-    _set_if_any(found, "domains", [{"type": "domain", _FQN: domain_fqn(name)} for name in names])
+    _set_if_any(record, "domains", [{"type": "domain", _FQN: domain_fqn(name)} for name in names])
     charts = sorted(filter(None, map(locate, item.references.get("charts", ()))))
     _set_if_any(
-        found, "charts", [{"type": type, _FQN: fqn} for type, fqn in charts if type == "chart"]
+        record, "charts", [{"type": type, _FQN: fqn} for type, fqn in charts if type == "chart"]
     )
     datasets = sorted(filter(is_dataset_urn, item.references.get("datasets", ())))
     if spec.type == "query":
-        _set_if_any(found, "queryUsedIn", [{"type": DATASET, _FQN: urn} for urn in datasets])
+        _set_if_any(record, "queryUsedIn", [{"type": DATASET, _FQN: urn} for urn in datasets])
     if spec.type in _EDGE_RELATIONS:
         ends = sorted(filter(is_dataset_urn, item.references.get(_EDGE_RELATIONS[spec.type], ())))
         _set_if_any(
-            found, "edges", [{"from": urn, "source": "Manual"} for urn in dict.fromkeys(ends)]
+            record, "edges", [{"from": urn, "source": "Manual"} for urn in dict.fromkeys(ends)]
         )
-    return found
+    return record
 
 
 def labels(tags: Iterable[str], terms: Iterable[str]) -> list[dict[str, Any]]:
-    """Labels of an entity by the names of tags and terms."""
+    """The labels of an entity with these tags and terms."""
     named = [(_TAGS, tag_fqn(name)) for name in tags] + [(_TERMS, term_fqn(n)) for n in terms]
     # If a tag and a term have the same qualified name, the server only keeps the tag.
     sources = {fqn: source for source, fqn in reversed(named)}

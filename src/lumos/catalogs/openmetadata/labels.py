@@ -24,7 +24,7 @@ from lumos.model.dataset import Owner
 
 LUMOS: Final = "Lumos"
 PLACEHOLDER_TEXT: Final = "Created by Lumos, because something refers to it or is in it."
-"""The description of an entity that only exists because others need it."""
+"""The description of an entity that only exists because others refer to it or are in it."""
 _TAGS: Final = "Classification"
 _TERMS: Final = "Glossary"
 # Terms of a glossary must differ by more than case, so the second one ends with a hash.
@@ -114,8 +114,8 @@ def storable_owners(owners: Iterable[Owner], existing: Collection[str] = ()) -> 
     """
     users = [owner for owner in owners if owner.kind == "user"]
     groups = sorted((each for each in owners if each.kind == "group"), key=lambda each: each.name)
-    kept = [owner for owner in groups if team_name(owner.name) in existing]
-    return kept or users or groups[:1]
+    existing_groups = [owner for owner in groups if team_name(owner.name) in existing]
+    return existing_groups or users or groups[:1]
 
 
 def placeholder_email(name: str) -> str:
@@ -171,8 +171,12 @@ class OpenMetadataLabels:
                     self._domains[name] = self._ensure_domain(name)
 
     def tags(self, names: Iterable[str]) -> list[dict[str, Any]]:
-        """Labels of tags; further tags of an exclusive classification become tags of Lumos."""
-        found, taken = [], set()
+        """The labels of tags.
+
+        If several tags are in a classification that allows only one, all but the first become tags
+        of Lumos.
+        """
+        labels, taken = [], set()
         for name in dict.fromkeys(names):
             label = _label(_TAGS, self._tags.get(name) or lumos_fqn(name))
             classification = self._exclusive.get(label["tagFQN"])
@@ -181,17 +185,17 @@ class OpenMetadataLabels:
                     label = _label(_TAGS, self._ensure_lumos_tag(name))
             elif classification is not None:
                 taken.add(classification)
-            found.append(label)
-        return found
+            labels.append(label)
+        return labels
 
     def without_exclusive_duplicates(
         self, labels: Iterable[dict[str, Any]]
     ) -> list[dict[str, Any]]:
-        """Remove further tags of classifications that allow only one."""
-        found: dict[str, dict[str, Any]] = {}
+        """Remove all but the first tag of each classification that allows only one."""
+        first_labels: dict[str, dict[str, Any]] = {}
         for label in labels:
-            found.setdefault(self._exclusive.get(label["tagFQN"]) or label["tagFQN"], label)
-        return list(found.values())
+            first_labels.setdefault(self._exclusive.get(label["tagFQN"]) or label["tagFQN"], label)
+        return list(first_labels.values())
 
     def term(self, name: str) -> dict[str, Any]:
         return _label(_TERMS, self._terms.get(name) or lumos_fqn(name))
@@ -228,10 +232,10 @@ class OpenMetadataLabels:
         """The data product with a qualified name, or None; missing ones are not created."""
         with self._lock:
             if fqn not in self._products:
-                found = self._server.named("dataProducts", fqn)
-                if found is None:
+                entity = self._server.named("dataProducts", fqn)
+                if entity is None:
                     return None
-                reference = {"id": found["id"], "type": "dataProduct", "fullyQualifiedName": fqn}
+                reference = {"id": entity["id"], "type": "dataProduct", "fullyQualifiedName": fqn}
                 self._products[fqn] = reference
             return self._products[fqn]
 
@@ -250,8 +254,8 @@ class OpenMetadataLabels:
         if existing is None:
             return self._ensure_lumos_tag(name)
         classification = existing["classification"]["fullyQualifiedName"]
-        about = self._server.named("classifications", classification) or {}
-        if about.get("mutuallyExclusive"):
+        details = self._server.named("classifications", classification) or {}
+        if details.get("mutuallyExclusive"):
             self._exclusive[existing["fullyQualifiedName"]] = classification
         return str(existing["fullyQualifiedName"])
 
@@ -273,9 +277,9 @@ class OpenMetadataLabels:
         is_shortened = shorten_name(encode_name(name)) != encode_name(name)
         for fqn in (lumos_fqn(name), join_fqn(LUMOS, _with_digest(name))):
             if existing is None:
-                found = self._server.named("glossaryTerms", fqn, include="all")
-                if found and (is_shortened or term_named(found["fullyQualifiedName"]) == name):
-                    existing = found
+                term = self._server.named("glossaryTerms", fqn, include="all")
+                if term and (is_shortened or term_named(term["fullyQualifiedName"]) == name):
+                    existing = term
         return existing
 
     def make_term(self, name: str, *, stored_name: str | None = None, **fields: Any) -> Any:

@@ -1,8 +1,8 @@
 """Merges the edges of a dataset in OpenMetadata with the lineage of Lumos.
 
 OpenMetadata only has edges between existing entities, so Lumos stores its complete lineage in one
-property, and the edges and columns that it has written in another one. A missing edge that was
-written before was removed by users; otherwise, it waits for its upstream dataset.
+property, and the edges and columns that it has written in another one. If an edge is missing on the
+server, users removed it if Lumos had written it; otherwise, it waits for its upstream dataset.
 """
 
 import re
@@ -83,7 +83,7 @@ class Edges(NamedTuple):
 
 
 def no_edges(parts: tuple[str, ...]) -> Edges:
-    """Edges that could not be read, so that none of them are considered removed."""
+    """Edges of a dataset that were not read: a merge removes none of them."""
     return Edges(parts, {}, lambda _: False)
 
 
@@ -96,7 +96,7 @@ def read_written_edges(text: str | None) -> WrittenEdges:
         return {}
 
 
-def unknown_pairs(written: WrittenEdge | None, native: NativeEdge) -> frozenset[Pair]:
+def dropped_pairs(written: WrittenEdge | None, native: NativeEdge) -> frozenset[Pair]:
     """The columns of an edge that were sent before and that the server dropped."""
     if written is None or written.id != native.id:
         return frozenset()
@@ -104,15 +104,15 @@ def unknown_pairs(written: WrittenEdge | None, native: NativeEdge) -> frozenset[
 
 
 def merge_lineage(ours: Lineage | None, current: Edges, written: WrittenEdges) -> Lineage | None:
-    """Our lineage with the edits that users made to its edges."""
+    """Our lineage with the edits that users made to its edges in OpenMetadata."""
     our_edges = ours.upstream if ours is not None else ()
-    kept: list[UpstreamEdge] = []
+    upstream_edges: list[UpstreamEdge] = []
     for edge in our_edges:
         native, written_edge = current.edges.get(edge.urn), written.get(edge.urn)
         if native is not None:
-            kept.append(_with_edits(edge, native, current.parts, written_edge))
+            upstream_edges.append(_with_edits(edge, native, current.parts, written_edge))
         elif written_edge is None or not current.exists(written_edge.id):
-            kept.append(edge)
+            upstream_edges.append(edge)
     known = {edge.urn for edge in our_edges}
     theirs = (
         UpstreamEdge(
@@ -126,7 +126,7 @@ def merge_lineage(ours: Lineage | None, current: Edges, written: WrittenEdges) -
         for urn, native in sorted(current.edges.items())
         if urn not in known
     )
-    upstream = (*kept, *theirs)
+    upstream = (*upstream_edges, *theirs)
     if ours is None:
         return Lineage(upstream=upstream) if upstream else None
     return msgspec.structs.replace(ours, upstream=upstream)
@@ -136,13 +136,13 @@ def pairs_of(
     edges: Iterable[UpstreamEdge], parts: tuple[str, ...], downstream_parts: tuple[str, ...]
 ) -> dict[Pair, str | None]:
     """The pairs of columns in edges between two entities, with their functions."""
-    found: dict[Pair, str | None] = {}
+    pairs: dict[Pair, str | None] = {}
     for edge in edges:
         for mapping in edge.columns:
             pair = _pair(mapping, parts, downstream_parts)
             if max(map(len, pair)) <= _MAX_FQN_LENGTH:
-                found.setdefault(pair, mapping.transformation)
-    return found
+                pairs.setdefault(pair, mapping.transformation)
+    return pairs
 
 
 def details_of(
@@ -153,17 +153,17 @@ def details_of(
     source = current.get("source")
     if source is None or (source == _VIEW) != (type == "VIEW"):
         source = _VIEW if type == "VIEW" else _QUERY
-    kept = {
+    preserved = {
         key: current[key] for key in ("sqlQuery", "description", "pipeline") if current.get(key)
     }
-    if "pipeline" in kept:
-        kept["pipeline"] = {key: kept["pipeline"][key] for key in ("id", "type")}
+    if "pipeline" in preserved:
+        preserved["pipeline"] = {key: preserved["pipeline"][key] for key in ("id", "type")}
     items = [
         {"fromColumns": [pair[0]], "toColumn": pair[1]}
         | ({} if function is None else {"function": without_nul(function)})
         for pair, function in columns.items()
     ]
-    return {"source": source, "columnsLineage": items, **kept}
+    return {"source": source, "columnsLineage": items, **preserved}
 
 
 def portable_details(
@@ -206,21 +206,21 @@ def unmodelled_details(
     `before` is the result of the previous call. It still applies to edges that could not be written
     yet, and to pipelines that the server does not have.
     """
-    found: dict[str, dict[str, Any]] = {}
+    details_by_urn: dict[str, dict[str, Any]] = {}
     for name, native in {**current.edges, **current.others}.items():
         details = portable_details(native.details, native.parts, current.parts)
         known = before.get(name)
         if known is not None and "pipeline" in known:
             details.setdefault("pipeline", known["pipeline"])
         if name in current.others or not _is_reproducible(details):
-            found[name] = details
+            details_by_urn[name] = details
     for name, known in before.items():
         is_waiting = (
             name not in written and name not in current.edges and name not in current.others
         )
         if is_waiting and (name in upstream or not is_dataset_urn(name)):
-            found[name] = known
-    return found
+            details_by_urn[name] = known
+    return details_by_urn
 
 
 def has_details(
@@ -293,7 +293,7 @@ def _with_edits(
         # Nobody edited the edge; the columns were missing from the schema for a while.
         removed = set()
     our_pairs = {_pair(mapping, native.parts, downstream_parts) for mapping in edge.columns}
-    kept = [
+    remaining = [
         each for each in edge.columns if _pair(each, native.parts, downstream_parts) not in removed
     ]
     added = [
@@ -303,7 +303,7 @@ def _with_edits(
     ]
     if not removed and not added:
         return edge
-    return msgspec.structs.replace(edge, columns=(*kept, *added))
+    return msgspec.structs.replace(edge, columns=(*remaining, *added))
 
 
 def _mapping(
@@ -333,11 +333,11 @@ def _fqn(path: str, parts: tuple[str, ...]) -> str:
 
 def _names_in_path(path: str) -> list[str]:
     """The names of a column and its nested fields in a path."""
-    found, offset = [], 0
+    names, offset = [], 0
     while match := _STEP.match(path, offset):
-        found.append(match["plain"] or match["quoted"].replace("``", "`"))
+        names.append(match["plain"] or match["quoted"].replace("``", "`"))
         offset = match.end()
         if offset == len(path):
-            return found
+            return names
     # Not a path of Lumos, so it is the name of a column.
     return [path]

@@ -4,8 +4,9 @@
 `lumos://s3/lake/raw/orders.v2` the container `s3.lake."raw/orders.v2"`. Characters that
 OpenMetadata rejects in names are percent-encoded.
 
-Descriptions are HTML that the server sanitizes. Plain text is escaped when it is sent, so that
-`a < b` and `x<y>z` are kept, and unescaped when it is read; markup of users is read unchanged.
+Descriptions are HTML that the server sanitizes. Plain text is escaped when it is sent, so that the
+server does not change `a < b` or `x<y>z`, and unescaped when it is read; markup of users is read
+unchanged.
 """
 
 import hashlib
@@ -91,7 +92,7 @@ _WRAPPED: Final = re.compile(rf"(?P<home>{'|'.join(DATASET_TYPES)}):(?P<fqn>.+)\
 _EMPTY: Final = "%_"
 _DEFAULT: Final = "default"
 _ESCAPED_DEFAULT: Final = re.compile(r"%(?P<more>(?:25)*)64efault\Z")
-_ESCAPED_OWN: Final = "%6Cumos"
+_ESCAPED_LUMOS: Final = "%6Cumos"
 # The server rejects line breaks and double colons and does not find names with quotes; its database
 # rejects NUL.
 _REJECTED_CHARACTERS: Final = '">\x7f\x85\u2028\u2029' + "".join(map(chr, range(32)))
@@ -100,7 +101,7 @@ _SERVICE: Final = re.compile(
     re.DOTALL,
 )
 _SHORTENED_NAME: Final = re.compile(r".{1,230}~[0-9a-f]{16}\Z", re.DOTALL)
-_KEPT_LENGTH: Final = 230
+_SHORTENED_HEAD_LENGTH: Final = 230
 _PART: Final = re.compile(r'"((?:[^"]|"")*)"(?=\.|\Z)|([^.]*)', re.DOTALL)
 
 
@@ -132,6 +133,8 @@ class EntityLocation(NamedTuple):
 
 
 class _Origin(NamedTuple):
+    """The platform, instance and environment of the datasets in a service."""
+
     platform: str
     instance: str = ""
     environment: str = DEFAULT_ENVIRONMENT
@@ -161,8 +164,8 @@ def shorten_name(name: str) -> str:
     """Replace the end of a name that is too long for OpenMetadata by a hash."""
     if _utf16_length(name) <= MAX_NAME_LENGTH:
         return name
-    head = name[:_KEPT_LENGTH]
-    while _utf16_length(head) > _KEPT_LENGTH:
+    head = name[:_SHORTENED_HEAD_LENGTH]
+    while _utf16_length(head) > _SHORTENED_HEAD_LENGTH:
         head = head[:-1]
     digest = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
     return f"{head}~{digest}"
@@ -197,8 +200,8 @@ def _utf16_length(text: str) -> int:
 class OpenMetadataNames:
     """The names of datasets in one catalog, given its services.
 
-    `meanings` are the configured origins of services whose names Lumos would not choose:
-    `{"snowflake_prod": "snowflake", "lake": "s3@eu"}`.
+    `meanings` are the configured platforms and instances of services that are not named like them,
+    such as `{"snowflake_prod": "snowflake", "lake": "s3@eu"}`.
     """
 
     def __init__(
@@ -240,7 +243,11 @@ class OpenMetadataNames:
         )
 
     def urn(self, location: EntityLocation) -> Urn:
-        """The URN of the dataset at a location; wrapped if that URN has another location."""
+        """The URN of the dataset at a location.
+
+        If `locate` would not return the same location for it, the URN contains the location, as in
+        `lumos://openmetadata/table:...`.
+        """
         origin = self._origin(location)
         path = _path_of_names(DATASET_TYPES[location.type], location.parts[1:]) if origin else None
         if origin is not None and path is not None:
@@ -263,9 +270,11 @@ class OpenMetadataNames:
         entity_type, name = DATASET_TYPES[location.type], location.parts[0]
         if (known := self._origins.get((entity_type.services, name))) is not None:
             return known
-        own = _origin_in_name(name)
+        origin_in_name = _origin_in_name(name)
         # Only one service can have an origin.
-        return None if own is None or own in self._services else own
+        return (
+            None if origin_in_name is None or origin_in_name in self._services else origin_in_name
+        )
 
     def _wrapped_location(self, urn: Urn) -> EntityLocation | None:
         if urn != Urn(_WRAPPER_PLATFORM, urn.path) or len(urn.path) != 1:
@@ -291,13 +300,15 @@ def _lumos_origin(service: Service) -> _Origin | None:
     origin = _origin_in_name(service.name)
     if origin is None:
         return None
-    fits = {service_type_of(origin.platform), dataset_type_of(origin.platform).custom}
-    is_of_type = service.type in fits or platform_of_service(service.type) == origin.platform
+    expected_types = {service_type_of(origin.platform), dataset_type_of(origin.platform).custom}
+    is_of_type = (
+        service.type in expected_types or platform_of_service(service.type) == origin.platform
+    )
     return origin if is_of_type else None
 
 
 def _service_name(origin: _Origin) -> str:
-    name = _ESCAPED_OWN if origin.platform == LUMOS_SERVICE else origin.platform
+    name = _ESCAPED_LUMOS if origin.platform == LUMOS_SERVICE else origin.platform
     if origin.instance:
         name += f"@{_INSTANCES.encode(origin.instance)}"
     if origin.environment != DEFAULT_ENVIRONMENT:
@@ -306,7 +317,9 @@ def _service_name(origin: _Origin) -> str:
 
 
 def _origin_in_name(name: str) -> _Origin | None:
-    plain = name.replace(_ESCAPED_OWN, LUMOS_SERVICE, 1) if name.startswith(_ESCAPED_OWN) else name
+    plain = (
+        name.replace(_ESCAPED_LUMOS, LUMOS_SERVICE, 1) if name.startswith(_ESCAPED_LUMOS) else name
+    )
     if (match := _SERVICE.match(plain)) is None:
         return None
     origin = _Origin(
@@ -372,13 +385,13 @@ def _path_of_names(entity_type: DatasetType, parts: tuple[str, ...]) -> tuple[st
 def service_of_tool(tool: str, cluster: str = "") -> str:
     """The name of the service for a tool such as an orchestrator, in one of its clusters."""
     name = _INSTANCES.encode(tool) + (f"?env={encode_name(cluster)}" if cluster else "")
-    return shorten_name(_ESCAPED_OWN if name == LUMOS_SERVICE else name)
+    return shorten_name(_ESCAPED_LUMOS if name == LUMOS_SERVICE else name)
 
 
 def tool_of_service(service: str) -> tuple[str, str]:
     """The tool and the cluster of a service; the default cluster is empty."""
     tool, _, cluster = service.partition("?env=")
-    return LUMOS_SERVICE if service == _ESCAPED_OWN else _INSTANCES.decode(tool), decode_name(
+    return LUMOS_SERVICE if service == _ESCAPED_LUMOS else _INSTANCES.decode(tool), decode_name(
         cluster
     )
 
@@ -407,7 +420,7 @@ def has_markup(text: str) -> bool:
 
 
 def is_same_text(one: str | None, other: str | None) -> bool:
-    """Whether two texts of the server are equal; it writes some characters as references."""
+    """Whether two texts of the server are equal, even if one has `&#39;` instead of `'`."""
     sides = [(unescape_html(each or ""), has_markup(each or "")) for each in (one, other)]
     return sides[0] == sides[1]
 
@@ -430,5 +443,5 @@ def without_nul(text: str) -> str:
 
 
 def encode_own_text(text: str) -> str:
-    """Encode a text of Lumos so that the server returns it unchanged: as JSON if it has NUL."""
+    """Encode a text so that the server returns it unchanged: as JSON if it contains NUL."""
     return text if without_nul(text) == text else to_json(text).decode()

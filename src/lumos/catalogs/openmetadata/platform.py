@@ -17,7 +17,7 @@ from lumos.catalogs.interface import (
     WrittenEntry,
 )
 from lumos.catalogs.openmetadata.entities import Entities
-from lumos.catalogs.openmetadata.entries import NATIVE, OpenMetadataEntries, with_canonical_edges
+from lumos.catalogs.openmetadata.entries import NATIVE, OpenMetadataEntryCodec, with_canonical_edges
 from lumos.catalogs.openmetadata.index import Index
 from lumos.catalogs.openmetadata.labels import OpenMetadataLabels
 from lumos.catalogs.openmetadata.reader import OpenMetadataReader
@@ -31,7 +31,7 @@ from lumos.model.dataset import Dataset
 from lumos.model.urn import Urn
 
 
-class _Opened(NamedTuple):
+class _OpenServer(NamedTuple):
     server: Server
     entity_index: Index
     reader: OpenMetadataReader
@@ -68,7 +68,7 @@ class Openmetadata(ServerCatalog, RenamesRaw, CleansUp):
 
     def get_many(self, urns: Sequence[str]) -> dict[str, CatalogEntry]:
         opened = self._opened
-        opened.entity_index.look_again_for_missing_services()
+        opened.entity_index.forget_missing_services()
         found = opened.reader.read_many(urns)
         self._read = {urn: found.get(urn) for urn in urns}
         return {
@@ -101,7 +101,7 @@ class Openmetadata(ServerCatalog, RenamesRaw, CleansUp):
         unknown = [entry.urn for entry in entries if entry.urn not in self._read]
         known = {urn: dataset for urn, dataset in self._read.items() if dataset is not None}
         existing = {**known, **opened.reader.read_many(unknown)}
-        # The cache is outdated for the entries that are written.
+        # The cached datasets are outdated once their entries are written.
         for entry in entries:
             self._read.pop(entry.urn, None)
         yield from opened.writer.write(
@@ -112,7 +112,7 @@ class Openmetadata(ServerCatalog, RenamesRaw, CleansUp):
             opened.items.complete(new)
 
     def as_stored(self, entry: CatalogEntry) -> CatalogEntry:
-        # Fields that the server would not return unchanged are packed.
+        # Fields that the server would not return unchanged are stored in custom properties.
         Urn.parse(entry.urn)
         return with_canonical_edges(entry)
 
@@ -131,13 +131,13 @@ class Openmetadata(ServerCatalog, RenamesRaw, CleansUp):
         self._opened.items.clean_up()
 
     @cached_property
-    def _opened(self) -> _Opened:
+    def _opened(self) -> _OpenServer:
         server = Server(self._settings)
         properties = CustomProperties(server)
         labels = OpenMetadataLabels(server)
-        entries = OpenMetadataEntries(labels, properties)
+        codec = OpenMetadataEntryCodec(labels, properties)
         index = Index(server, properties, dict(self._settings.services))
-        reader = OpenMetadataReader(server, index, entries)
+        reader = OpenMetadataReader(server, index, codec)
         references = References(server, labels, properties, index)
         writer = Writer(reader, references)
-        return _Opened(server, index, reader, writer, Entities(references))
+        return _OpenServer(server, index, reader, writer, Entities(references))

@@ -1,4 +1,4 @@
-"""Reads datasets of an OpenMetadata server, by name or all of them sorted by URN."""
+"""Reads datasets from an OpenMetadata server, by URN or all of them sorted by URN."""
 
 from collections.abc import Iterable, Iterator
 from tempfile import TemporaryFile
@@ -11,11 +11,11 @@ from lumos.catalogs.openmetadata import lineage
 from lumos.catalogs.openmetadata.entries import (
     HIDDEN,
     URN,
-    OpenMetadataEntries,
+    OpenMetadataEntryCodec,
     is_placeholder_parent,
 )
 from lumos.catalogs.openmetadata.index import Index, by_folder, list_entities
-from lumos.catalogs.openmetadata.kinds import name_of
+from lumos.catalogs.openmetadata.kinds import urn_of
 from lumos.catalogs.openmetadata.lineage import Edges, NativeEdge
 from lumos.catalogs.openmetadata.names import (
     DATASET_TYPES,
@@ -46,23 +46,25 @@ class ReadDataset(NamedTuple):
 
     @property
     def is_deleted(self) -> bool:
-        """Whether it is hidden, by the server or by a property."""
+        """Whether the dataset is hidden, by the server or by a property."""
         return bool(self.raw.get("deleted")) or HIDDEN in (self.raw.get("extension") or {})
 
     @property
     def is_dataset(self) -> bool:
-        """Whether it is a dataset, and not a placeholder that only contains others."""
+        """Whether the entity is a dataset, and not a placeholder that only contains others."""
         return not is_placeholder_parent(self.raw)
 
 
 class OpenMetadataReader:
-    def __init__(self, server: Server, index: Index, entries: OpenMetadataEntries) -> None:
+    """Reads datasets from one server."""
+
+    def __init__(self, server: Server, index: Index, codec: OpenMetadataEntryCodec) -> None:
         self.server = server
         self.index = index
-        self.entries = entries
+        self.codec = codec
 
     def entry(self, dataset: ReadDataset) -> CatalogEntry:
-        return self.entries.read(
+        return self.codec.read(
             dataset.urn, dataset.location, dataset.state, dataset.edges, deleted=dataset.is_deleted
         )
 
@@ -80,31 +82,31 @@ class OpenMetadataReader:
         return self.entity(urn, location, raw)
 
     def read_many(self, urns: Iterable[str]) -> dict[str, ReadDataset]:
-        """Read the entities of datasets that exist, by lists if that is cheaper."""
+        """Read the entities of the datasets that exist, with list requests if these are cheaper."""
         locations = {
             urn: location for urn in urns if (location := self._find_location(urn)) is not None
         }
         raws: dict[EntityLocation, dict[str, Any]] = {}
-        alone = set(locations.values())
+        to_read_singly = set(locations.values())
         for folder, members in by_folder(locations.values()).items():
             response = list_entities(
                 self.server, folder, members, fields=FIELDS[folder.type], include="all"
             )
             if response is not None:
                 raws |= response
-                alone -= members
+                to_read_singly -= members
                 for location in members:
                     raw = raws.get(location, {})
                     self.index.add(location, None if raw.get("deleted", True) else raw["id"])
 
         def find(urn: str) -> ReadDataset | None:
             location = locations[urn]
-            if location in alone:
+            if location in to_read_singly:
                 return self.read(urn)
             return self.entity(urn, location, raws[location]) if location in raws else None
 
-        found = self.server.each(list(locations), find)
-        return {each.urn: each for each in found if each is not None}
+        read_datasets = self.server.each(list(locations), find)
+        return {each.urn: each for each in read_datasets if each is not None}
 
     def _find_location(self, urn: str) -> EntityLocation | None:
         """The location of a dataset, or None if its service does not exist."""
@@ -122,8 +124,8 @@ class OpenMetadataReader:
     def all(self, *, after: str | None = None, edges: bool = True) -> Iterator[ReadDataset]:
         """All datasets sorted by URN.
 
-        The server sorts differently and has no request for several names, so all pages are written
-        to a temporary file first, and only offsets are kept in memory.
+        The server sorts differently and has no request for several names. Therefore, all pages are
+        first written to a temporary file, and memory only holds their offsets.
         """
         with TemporaryFile() as file:
             try:
@@ -137,8 +139,8 @@ class OpenMetadataReader:
                     file.seek(offset)
                     raws.append((urn, location, msgspec.json.decode(file.read(length))))
                 read_datasets = self.server.each(raws, lambda each: self.entity(*each, edges=edges))
-                found = {dataset.urn: dataset for dataset in read_datasets}
-                yield from (found[urn] for urn, _, _ in raws)
+                by_urn = {dataset.urn: dataset for dataset in read_datasets}
+                yield from (by_urn[urn] for urn, _, _ in raws)
 
     def _write_pages(
         self, file: IO[bytes], after: str | None
@@ -174,11 +176,11 @@ class OpenMetadataReader:
                 if parts[0] != LUMOS_SERVICE and not is_placeholder_parent(raw):
                     yield EntityLocation(entity_type.type, parts), raw
 
-    def _urn(self, location: EntityLocation, written: Any) -> str:
-        """The URN of a dataset; for a shortened name, Lumos has `written` it into a property."""
-        is_shortened = isinstance(written, str) and location.is_shortened
-        if is_shortened and self.index.locate(written) == location:
-            return str(written)
+    def _urn(self, location: EntityLocation, stored_urn: Any) -> str:
+        """The URN of a dataset; if its name is shortened, Lumos has stored it as `stored_urn`."""
+        is_shortened = isinstance(stored_urn, str) and location.is_shortened
+        if is_shortened and self.index.locate(stored_urn) == location:
+            return str(stored_urn)
         return str(self.index.names.urn(location))
 
     def edges(self, location: EntityLocation, id: str) -> Edges:
@@ -195,7 +197,7 @@ class OpenMetadataReader:
                 written = self.index.written_urn(start, native.id) if start.is_shortened else None
                 edges[self._urn(start, written)] = native
             else:
-                others[name_of(type, fqn)] = native
+                others[urn_of(type, fqn)] = native
         return Edges(location.parts, edges, self._exists, others)
 
     def _exists(self, id: str) -> bool:

@@ -1,8 +1,8 @@
-"""Converts records between servers: references are resolved by name.
+"""Converts the references in records to names, and back to identifiers on another server.
 
 Missing users, labels, domains and parents of an entity are created. References to other missing
-entities are omitted, and added once these entities exist. `rename_record` renames what a record
-refers to.
+entities are omitted, and added once these entities exist. `rename_record` replaces names in a
+record by new ones.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,8 +22,8 @@ from lumos.catalogs.openmetadata.kinds import (
     Record,
     is_same,
     locate,
-    name_of,
     service_type,
+    urn_of,
 )
 from lumos.catalogs.openmetadata.labels import (
     PLACEHOLDER_TEXT,
@@ -96,10 +96,10 @@ class References:
     # From this server
 
     def portable(self, value: Any) -> Any:
-        """A value with the URNs of datasets and without identifiers of this server."""
+        """Replace the identifiers in a value by names, and the names of datasets by URNs."""
         match value:
             case {"type": str(type), "id": str(id)} if len(value) == 2:
-                fqn = self._name_of(type, id)
+                fqn = self._fqn_of(type, id)
                 return {} if fqn is None else self.portable({"type": type, _FQN: fqn})
             case {"type": str(type), "fullyQualifiedName": str(fqn)} if (
                 len(value) == 2 and type in DATASET_TYPES
@@ -118,7 +118,7 @@ class References:
     def _urn(self, entity_type: str, fqn: str) -> str:
         return str(self.index.names.urn(EntityLocation(entity_type, split_fqn(fqn))))
 
-    def _name_of(self, type: str, id: str) -> str | None:
+    def _fqn_of(self, type: str, id: str) -> str | None:
         if id not in self._names:
             known = DATASET_TYPES.get(type) or KINDS.get(type)
             entity = known and self.server.get(f"{known.route}/{id}", include="all")
@@ -126,16 +126,16 @@ class References:
         return self._names[id]
 
     def edges(self, type: str, entity: Mapping[str, Any]) -> list[Record]:
-        found = []
+        edges = []
         for node, details in self.server.upstream_edges(type, entity["id"]):
             parts = split_fqn(node[_FQN])
             if parts[0] != LUMOS_SERVICE:
-                to_urn = self._urn if node["type"] in DATASET_TYPES else name_of
+                to_urn = self._urn if node["type"] in DATASET_TYPES else urn_of
                 portable = portable_details(
                     details or _DEFAULT_DETAILS, parts, split_fqn(entity[_FQN])
                 )
-                found.append({"from": to_urn(node["type"], node[_FQN]), **portable})
-        return sorted(found, key=lambda each: str(each["from"]))
+                edges.append({"from": to_urn(node["type"], node[_FQN]), **portable})
+        return sorted(edges, key=lambda each: str(each["from"]))
 
     # To this server
 
@@ -143,10 +143,10 @@ class References:
         """Find an entity by type and qualified name, and create it if possible."""
         with self._lock:
             if (type, fqn) not in self._found:
-                if (found := self._look_up(type, fqn)) is None:
+                if (reference := self._look_up(type, fqn)) is None:
                     self.missing.add((type, fqn))
                     return None
-                self._found[type, fqn] = found
+                self._found[type, fqn] = reference
             return self._found[type, fqn]
 
     def _look_up(self, type: str, wanted_fqn: str) -> Reference | None:
@@ -181,8 +181,8 @@ class References:
 
     def _dataset(self, urn: str) -> Reference | None:
         location = self.index.locate(urn)
-        found = None if location is None else self.index.find(location)
-        return None if found is None else found.reference
+        entity = None if location is None else self.index.find(location)
+        return None if entity is None else entity.reference
 
     def body(self, spec: EntityKind, fqn: str, record: Record) -> Record:
         """The request that creates an entity; its parents are created first."""
@@ -213,8 +213,10 @@ class References:
         for field, type in spec.parents:
             if field == "parent" and len(parts) <= len(spec.parents):
                 continue
-            is_first = type.endswith("Service") or (field != "parent" and len(spec.parents) > 1)
-            parent = join_fqn(*(parts[:1] if is_first else parts[:-1]))
+            is_top_parent = type.endswith("Service") or (
+                field != "parent" and len(spec.parents) > 1
+            )
+            parent = join_fqn(*(parts[:1] if is_top_parent else parts[:-1]))
             if (type, parent) not in self._found:
                 self._ensure_parent(spec, type, parent, record)
             fields[field] = parent
@@ -241,7 +243,7 @@ class References:
     def operations(
         self, spec: EntityKind, entity: Mapping[str, Any], existing: Record, wanted: Record
     ) -> list[Operation]:
-        """The patch operations that change one record to another, as far as this server allows."""
+        """The patch operations that change a record to the wanted one, if this server allows it."""
         operations: list[Operation] = []
         for field in spec.fields:
             old, new = existing.get(field), self._resolvable_field(field, wanted)
@@ -344,11 +346,11 @@ class References:
     def edge_start(self, name: str) -> EdgeStart | None:
         """The upstream entity of an edge, or None."""
         type, fqn = (DATASET, name) if is_dataset_urn(name) else locate(name) or ("", "")
-        if not type or (found := self.find(type, fqn)) is None:
+        if not type or (reference := self.find(type, fqn)) is None:
             return None
         is_dataset = type == DATASET
         parts = self.index.names.locate(Urn.parse(name)).parts if is_dataset else split_fqn(fqn)
-        return EdgeStart(found, parts)
+        return EdgeStart(reference, parts)
 
     def link(self, upstream: Reference, downstream: Reference, details: Record) -> None:
         try:
@@ -395,7 +397,7 @@ _FREE_FORM_KEYS: Final = FREE_FORM | {"extension", "declared", _FQN}
 
 
 def rename_record(record: Record, names: NewNames) -> Record:
-    """Rename what a record of an entity or dataset refers to."""
+    """Replace the names that a record of an entity or dataset refers to by new ones."""
     renamed = {
         key: value if key in _FREE_FORM_KEYS else _rename_value(value, names)
         for key, value in record.items()

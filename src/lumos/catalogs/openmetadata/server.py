@@ -52,7 +52,7 @@ def retry_if_outdated(attempt: Callable[[], T]) -> T:
 
 
 class IncompleteList(CatalogError):
-    """A list that has fewer entries than the server counts."""
+    """A list with fewer entries than the total that the server reports."""
 
     def __init__(self, platform: str, path: str, *, received: int, total: int) -> None:
         super().__init__(
@@ -71,7 +71,7 @@ class RequestRefused(NamedTuple):
 
 
 class Server:
-    """One server; the first call opens connections, which later ones reuse."""
+    """One server; the first call opens connections, which later calls reuse."""
 
     def __init__(self, settings: OpenmetadataPlatform, caller: Caller | None = None) -> None:
         self.caller = caller or Caller.of(KIND, settings, fault_of)
@@ -90,8 +90,8 @@ class Server:
         return self._call("GET", path, query=query)
 
     def named(self, route: str, fqn: str, **query: Any) -> Any:
-        found = self.get(f"{route}/name/{quote(fqn, safe='')}", **query)
-        return None if found is None else self._entity(found)
+        entity = self.get(f"{route}/name/{quote(fqn, safe='')}", **query)
+        return None if entity is None else self._entity(entity)
 
     def put(self, path: str, body: Any, **query: Any) -> Any:
         return self._entity(self._call("PUT", path, body, query=query))
@@ -196,10 +196,10 @@ class Server:
                     raise UnexpectedServer(self.platform, f"an entity in /{path} has no name")
                 yield raw
             received += len(data)
-            following = paging.get("after")
-            if not following or following == after:
+            next_cursor = paging.get("after")
+            if not next_cursor or next_cursor == after:
                 break
-            after = following
+            after = next_cursor
         total = paging.get("total")
         if whole and isinstance(total, int) and received < total:
             raise IncompleteList(self.platform, path, received=received, total=total)
@@ -227,8 +227,8 @@ class Server:
         ]
         passed = response.get("numberOfRowsPassed", len(bodies) - len(refusals))
         failed = max(response.get("numberOfRowsFailed") or 0, len(bodies) - passed)
-        is_unclear = len(refusals) < failed
-        if is_unclear or (response["status"] not in _SUCCESS and not refusals):
+        has_unnamed_failures = len(refusals) < failed
+        if has_unnamed_failures or (response["status"] not in _SUCCESS and not refusals):
             raise CatalogError(
                 f"{self.platform} rejected some of {len(bodies)} entities in /{path}, but does not "
                 f"say which: {response['status']} {response.get('abortReason') or ''}".rstrip(),
@@ -246,7 +246,7 @@ class Server:
             raise UnexpectedServer(self.platform, "it does not report its version")
         if version < OLDEST_VERSION:
             raise CatalogTooOld(
-                self.platform, f"what came after {text}", needed=_required_version()
+                self.platform, f"features newer than {text}", needed=_required_version()
             )
         return version
 
@@ -291,6 +291,8 @@ _DESCRIPTION: Final = "Written by Lumos: metadata that OpenMetadata has no field
 
 
 class CustomProperties:
+    """The custom properties that one server declares for its entity types."""
+
     def __init__(self, server: Server) -> None:
         self._server = server
         self._declared: dict[str, set[str]] = {}
@@ -314,7 +316,7 @@ class CustomProperties:
             return frozenset(self._known(type))
 
     def definitions(self, type: str, names: Iterable[str]) -> dict[str, Any]:
-        """The definitions of some properties, without identifiers of this server."""
+        """The definitions of these properties, without identifiers of this server."""
         with self._lock:
             declared = self._known(type) & set(names)
             known = self._definitions[type]
@@ -342,7 +344,7 @@ class CustomProperties:
     def incompatible(
         self, type: str, extension: Mapping[str, Any], declared: Any
     ) -> frozenset[str]:
-        """Properties whose values are invalid here, because their definitions differ."""
+        """The properties whose values this server rejects, because it defines them differently."""
         source = declared if isinstance(declared, dict) else {}
         target = self.definitions(type, extension)
         return frozenset(
@@ -356,9 +358,9 @@ class CustomProperties:
     def _known(self, type: str) -> set[str]:
         """The declared properties of an entity type, which are read once."""
         if type not in self._declared:
-            found = self._type(type, fields="customProperties")
-            self._ids[type] = found["id"]
-            known = found.get("customProperties") or ()
+            entity_type = self._type(type, fields="customProperties")
+            self._ids[type] = entity_type["id"]
+            known = entity_type.get("customProperties") or ()
             self._definitions[type] = {each["name"]: _portable_definition(each) for each in known}
             self._declared[type] = set(self._definitions[type])
         return self._declared[type]
@@ -368,12 +370,12 @@ class CustomProperties:
         return {"id": self._type("string")["id"], "type": "type"}
 
     def _type(self, name: str, **query: Any) -> Any:
-        found = self._server.get(f"metadata/types/name/{name}", **query)
-        if found is None:
+        response = self._server.get(f"metadata/types/name/{name}", **query)
+        if response is None:
             raise CatalogTooOld(
                 self._server.platform, f"the type '{name}'", needed="custom properties on it"
             )
-        return found
+        return response
 
 
 def _portable_definition(declared: Mapping[str, Any]) -> dict[str, Any]:

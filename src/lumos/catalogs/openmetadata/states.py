@@ -1,7 +1,7 @@
-"""The state of an entity: a normal form for tables, containers and topics, and patches of it.
+"""The state of an entity, a normal form for tables, containers and topics; patches between states.
 
-A state contains only the fields that Lumos reads or keeps. Lumos never changes the other fields of
-an entity.
+A state contains only the fields that Lumos reads or preserves. Lumos never changes the other fields
+of an entity.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -176,7 +176,7 @@ def differences(
         if _members(key, before) != _members(key, after):
             operations.append({"op": "add", "path": f"/{key}", "value": _new_list(key, raw, after)})
     operations += extension_operations(raw, before.get("extension", {}), after.get("extension", {}))
-    operations += _columns(entity_type, raw, before, after)
+    operations += _column_operations(entity_type, raw, before, after)
     is_set = any(operation["path"] == f"/{_DEFINITION}" for operation in operations)
     return operations if is_set or not operations else [*operations, *repeat_definition(after)]
 
@@ -189,7 +189,7 @@ def guard(raw: Raw) -> list[Operation]:
 
 
 def repeat_definition(state: EntityState) -> list[Operation]:
-    """The operation that sets the view definition again, which any patch would drop."""
+    """Set the view definition again, since any patch without it would drop it."""
     query = state.get(_DEFINITION)
     return [] if query is None else [{"op": "add", "path": f"/{_DEFINITION}", "value": query}]
 
@@ -204,7 +204,7 @@ def _set_operation(path: str, old: Any, new: Any) -> Iterator[Operation]:
 
 
 def _members(key: str, state: EntityState) -> set[tuple[str, ...]]:
-    """The members of a list that Lumos compares; of several domains it only models the first."""
+    """The members of a list that Lumos compares: of domains only the first, which it models."""
     members = state.get(key) or ()
     return {_identity(key, each) for each in (members[:1] if key == "domains" else members)}
 
@@ -214,7 +214,7 @@ def _identity(key: str, member: Raw) -> tuple[str, ...]:
 
 
 def _new_list(key: str, raw: Raw, after: Raw) -> list[Any]:
-    """The new labels or references; existing ones keep their details, derived labels stay."""
+    """The new labels or references: existing ones with their details, and all derived labels."""
     existing = [each for each in raw.get(key) or () if not each.get("inherited")]
     known = {_identity(key, each): each for each in existing if is_direct_label(each)}
     new = [
@@ -247,7 +247,7 @@ def property_operations(raw: Raw, key: str, text: str | None) -> Iterator[Operat
     return extension_operations(raw, old, others if text is None else {**others, key: text})
 
 
-def _columns(
+def _column_operations(
     entity_type: str, raw: Raw, before: EntityState, after: EntityState
 ) -> Iterator[Operation]:
     old, new = before.get(COLUMNS, []), after.get(COLUMNS, [])

@@ -75,53 +75,57 @@ class EntryWrite(msgspec.Struct):
 
 
 class Linker:
+    """Writes the upstream edges of datasets whose upstream entities exist."""
+
     def __init__(self, reader: OpenMetadataReader, references: References) -> None:
         self._reader = reader
         self._references = references
         self._server = reader.server
         self._index = reader.index
         self._properties = references.properties
-        # Downstream datasets by their missing upstream datasets.
+        # By missing upstream dataset: the downstream datasets whose edges wait for it.
         self._waiting: dict[str, set[str]] = {}
         self._lock = Lock()
 
     def waiting_for(self, urns: Collection[str]) -> list[str]:
-        """Return and clear the datasets with edges that waited for these upstream datasets."""
+        """Return and forget the datasets whose edges waited for these upstream datasets."""
         with self._lock:
-            found = {urn for upstream in urns for urn in self._waiting.pop(upstream, ())}
-        return sorted(found - set(urns))
+            waiting = {urn for upstream in urns for urn in self._waiting.pop(upstream, ())}
+        return sorted(waiting - set(urns))
 
-    def find_upstreams(self, jobs: Iterable[EntryWrite]) -> None:
+    def find_upstreams(self, writes: Iterable[EntryWrite]) -> None:
         """Find the entities of upstream datasets with few requests."""
         locations: set[EntityLocation] = set()
-        for job in jobs:
-            if job.problem is None and job.entry.lineage is not None:
-                upstream = (self._index.locate(edge.urn) for edge in job.entry.lineage.upstream)
-                locations.update((job.location, *filter(None, upstream)))
+        for write in writes:
+            if write.problem is None and write.entry.lineage is not None:
+                upstream = (self._index.locate(edge.urn) for edge in write.entry.lineage.upstream)
+                locations.update((write.location, *filter(None, upstream)))
         self._index.find_many(locations)
 
-    def link(self, job: EntryWrite) -> None:
+    def link(self, write: EntryWrite) -> None:
         """Write the upstream edges of a dataset whose upstream entities exist."""
         current = (
-            job.existing.edges if job.existing is not None else lineage.no_edges(job.location.parts)
+            write.existing.edges
+            if write.existing is not None
+            else lineage.no_edges(write.location.parts)
         )
-        natives = {**current.edges, **current.others}
-        details = edge_details_in(job.entry)
+        native_edges = {**current.edges, **current.others}
+        details = edge_details_in(write.entry)
         # Edges from entities that are not datasets have details only.
         wanted: dict[str, list[UpstreamEdge]] = {
             name: [] for name in details if not is_dataset_urn(name)
         }
-        for edge in job.entry.lineage.upstream if job.entry.lineage is not None else ():
+        for edge in write.entry.lineage.upstream if write.entry.lineage is not None else ():
             if is_dataset_urn(edge.urn):
                 wanted.setdefault(edge.urn, []).append(edge)
         starts = {
-            name: start for name in wanted if (start := self._find_start(name, job)) is not None
+            name: start for name in wanted if (start := self._find_start(name, write)) is not None
         }
-        extension = job.raw.get("extension") or {}
+        extension = write.raw.get("extension") or {}
         before = lineage.read_written_edges(extension.get(EDGES))
 
         def differs(name: str, start: EdgeStart) -> bool:
-            native, parts = natives.get(name), job.location.parts
+            native, parts = native_edges.get(name), write.location.parts
             if native is None:
                 return True
             if name in details and not lineage.has_details(details[name], native, parts):
@@ -132,60 +136,64 @@ class Linker:
                 # Lumos was interrupted before it saved what it has written.
                 return True
             # Columns that the server dropped are not sent again.
-            dropped = lineage.unknown_pairs(before.get(name), native)
+            dropped = lineage.dropped_pairs(before.get(name), native)
             pairs = lineage.pairs_of(wanted[name], start.parts, parts).keys()
             return pairs - dropped != native.columns.keys()
 
         changed = {name for name, start in starts.items() if differs(name, start)}
-        # Hidden entities cannot have edges; the lineage is packed.
-        is_unchanged = not changed and natives.keys() <= wanted.keys()
-        if is_unchanged or job.raw.get("deleted"):
+        # Hidden entities cannot have edges; their lineage is in a custom property.
+        is_unchanged = not changed and native_edges.keys() <= wanted.keys()
+        if is_unchanged or write.raw.get("deleted"):
             return
-        found = self._index.find(job.location)
-        if found is None:
+        downstream = self._index.find(write.location)
+        if downstream is None:
             return
-        latest = self._reader.edges(job.location, found.id) if job.existing is not None else current
+        latest = (
+            self._reader.edges(write.location, downstream.id)
+            if write.existing is not None
+            else current
+        )
         written: WrittenEdges = {}
-        written_edges: dict[str, NativeEdge] = {}
-        is_known = True
+        stored_edges: dict[str, NativeEdge] = {}
+        are_columns_known = True
         for name, start in starts.items():
             reference, parts = start
             if wanted[name]:
                 sent = self._put_edge(
-                    found,
+                    downstream,
                     start,
                     wanted[name],
                     current.edges.get(name),
                     latest.edges.get(name),
                     details.get(name),
                 )
-                # The server silently drops columns that it does not know, so read back what it has.
-                is_known = is_known and sent is not None and not sent
-                written_edges[name] = NativeEdge(**reference, parts=parts, columns={}, details={})
+                # The server silently drops columns that it does not know: read them back if needed.
+                are_columns_known = are_columns_known and sent is not None and not sent
+                stored_edges[name] = NativeEdge(**reference, parts=parts, columns={}, details={})
                 continue
             if name in changed:
-                encoded = self._references.encode_details(details[name], parts, found.parts)
-                self._references.link(reference, found.reference, encoded)
+                encoded = self._references.encode_details(details[name], parts, downstream.parts)
+                self._references.link(reference, downstream.reference, encoded)
             written[name] = WrittenEdge(reference["id"])
-        for name, native in natives.items():
+        for name, native in native_edges.items():
             if name not in wanted:
-                self._server.delete_edge(native.reference, found.reference)
-        job.changed = True
-        if not is_known:
-            written_edges = self._reader.edges(found.location, found.id).edges
-        self._save_written_edges(job, found, wanted, written_edges, written)
+                self._server.delete_edge(native.reference, downstream.reference)
+        write.changed = True
+        if not are_columns_known:
+            stored_edges = self._reader.edges(downstream.location, downstream.id).edges
+        self._save_written_edges(write, downstream, wanted, stored_edges, written)
 
-    def _find_start(self, name: str, job: EntryWrite) -> EdgeStart | None:
+    def _find_start(self, name: str, write: EntryWrite) -> EdgeStart | None:
         """The upstream entity of an edge, or None if it does not exist yet."""
         if not is_dataset_urn(name):
             return self._references.edge_start(name)
         if (location := self._index.locate(name)) is None:
             return None
-        if (found := self._index.find(location)) is None:
+        if (upstream := self._index.find(location)) is None:
             with self._lock:
-                self._waiting.setdefault(name, set()).add(job.entry.urn)
+                self._waiting.setdefault(name, set()).add(write.entry.urn)
             return None
-        return EdgeStart(found.reference, found.parts)
+        return EdgeStart(upstream.reference, upstream.parts)
 
     def _put_edge(
         self,
@@ -220,8 +228,8 @@ class Linker:
 
     def _save_written_edges(
         self,
-        job: EntryWrite,
-        found: IndexedEntity,
+        write: EntryWrite,
+        downstream: IndexedEntity,
         wanted: Mapping[str, list[UpstreamEdge]],
         current_edges: Mapping[str, NativeEdge],
         written: WrittenEdges,
@@ -230,26 +238,26 @@ class Linker:
         for urn, edges in wanted.items():
             if (native := current_edges.get(urn)) is None:
                 continue
-            sent = lineage.pairs_of(edges, native.parts, found.parts)
+            sent = lineage.pairs_of(edges, native.parts, downstream.parts)
             stored = sent.keys() & native.columns.keys()
             unknown = sent.keys() - stored
             at = lineage.written_at(native.details)
             written[urn] = WrittenEdge(native.id, tuple(sorted(stored)), tuple(sorted(unknown)), at)
         text = msgspec.json.encode(written).decode() if written else None
-        current = (job.raw.get("extension") or {}).get(EDGES)
+        current = (write.raw.get("extension") or {}).get(EDGES)
         if text == current:
             return
-        self._properties.declare(found.location.type, [EDGES])
-        # The extension exists: it already has the packed lineage.
+        self._properties.declare(downstream.location.type, [EDGES])
+        # The extension exists: the property with the lineage is in it.
         operation: dict[str, Any] = {"op": "remove", "path": f"/extension/{EDGES}"}
         if text is not None:
             operation |= {"op": "add", "value": text}
-        operations = [operation, *repeat_definition(job.state)]
-        self._server.patch(f"{found.location.route}/{found.id}", operations)
+        operations = [operation, *repeat_definition(write.state)]
+        self._server.patch(f"{downstream.location.route}/{downstream.id}", operations)
 
 
 class _NewEntity(NamedTuple):
-    job: EntryWrite
+    write: EntryWrite
     body: dict[str, Any]
     size: int
 
@@ -261,7 +269,7 @@ class Writer:
         self._reader = reader
         self._server = reader.server
         self._index = reader.index
-        self._entries = reader.entries
+        self._codec = reader.codec
         self._labels = references.labels
         self._properties = references.properties
         self._linker = Linker(reader, references)
@@ -278,54 +286,56 @@ class Writer:
 
         The entities of the URNs in `newer` were read later than their entries.
         """
-        jobs = []
+        writes = []
         for entry in entries:
             try:
                 location = self._index.names.locate(Urn.parse(entry.urn))
-                jobs.append(EntryWrite(entry, location, existing.get(entry.urn)))
+                writes.append(EntryWrite(entry, location, existing.get(entry.urn)))
             except InvalidUrn as problem:
                 yield FailedEntry(entry.urn, problem)
-        for job in jobs:
+        for write in writes:
             try:
-                self._ensure_labels(job.entry)
+                self._ensure_labels(write.entry)
             except CatalogUnavailable:
                 raise
             except LumosError as problem:
-                job.problem = problem
+                write.problem = problem
             if (
-                job.problem is None
-                and job.entry.urn in newer
-                and job.entry.urn in current
-                and job.existing is not None
+                write.problem is None
+                and write.entry.urn in newer
+                and write.entry.urn in current
+                and write.existing is not None
             ):
-                job.entry = self._rebase(current[job.entry.urn], job.existing, job.entry)
+                write.entry = self._rebase(current[write.entry.urn], write.existing, write.entry)
         try:
-            self._create([job for job in jobs if job.existing is None and job.problem is None])
-            self._for_each(jobs, lambda job: self._change(job, current.get(job.entry.urn)))
-            self._linker.find_upstreams(jobs)
-            self._for_each(jobs, self._linker.link)
-            self._link_waiting(jobs)
-            self._for_each(jobs, self._hide)
+            self._create(
+                [write for write in writes if write.existing is None and write.problem is None]
+            )
+            self._for_each(writes, lambda write: self._change(write, current.get(write.entry.urn)))
+            self._linker.find_upstreams(writes)
+            self._for_each(writes, self._linker.link)
+            self._link_waiting(writes)
+            self._for_each(writes, self._hide)
         finally:
-            self._hide_again(jobs)
-        for job in jobs:
-            if job.problem is not None:
-                yield FailedEntry(job.entry.urn, job.problem)
+            self._hide_again(writes)
+        for write in writes:
+            if write.problem is not None:
+                yield FailedEntry(write.entry.urn, write.problem)
             else:
-                yield WrittenEntry(urn=job.entry.urn, changed=job.changed, held=job.storage)
+                yield WrittenEntry(urn=write.entry.urn, changed=write.changed, held=write.storage)
 
-    def _for_each(self, jobs: Iterable[EntryWrite], step: Any) -> None:
+    def _for_each(self, writes: Iterable[EntryWrite], step: Any) -> None:
         """Run a step for all entries without a problem."""
 
-        def run_step(job: EntryWrite) -> None:
+        def run_step(write: EntryWrite) -> None:
             try:
-                step(job)
+                step(write)
             except CatalogUnavailable:
                 raise
             except LumosError as problem:
-                job.problem = problem
+                write.problem = problem
 
-        for _ in self._server.each([job for job in jobs if job.problem is None], run_step):
+        for _ in self._server.each([write for write in writes if write.problem is None], run_step):
             pass
 
     def _ensure_labels(self, entry: CatalogEntry) -> None:
@@ -345,107 +355,107 @@ class Writer:
         """How a new entity would store the fields of an entry; nothing is written."""
         location = self._index.names.locate(Urn.parse(entry.urn))
         declared = self._properties.declared(location.type) | definitions_in(entry).keys()
-        return self._entries.render(entry, location, existing=None, declared=declared).storage
+        return self._codec.render(entry, location, existing=None, declared=declared).storage
 
-    def _create(self, jobs: Iterable[EntryWrite]) -> None:
+    def _create(self, writes: Iterable[EntryWrite]) -> None:
         """Create missing entities in bulk."""
         levels: dict[tuple[int, str], list[EntryWrite]] = {}
-        for job in jobs:
-            levels.setdefault((len(job.location.parts), job.location.type), []).append(job)
+        for write in writes:
+            levels.setdefault((len(write.location.parts), write.location.type), []).append(write)
         # Parents before their children.
         for (_, entity_type), level in sorted(levels.items()):
-            created = [new for job in level if (new := self._plan_new(job)) is not None]
+            created = [new for write in level if (new := self._plan_new(write)) is not None]
             for chunk in chunked(
                 created, max_parts=BATCH_SIZE, max_bytes=_MAX_BYTES, size=lambda new: new.size
             ):
                 self._send(entity_type, chunk)
 
-    def _plan_new(self, job: EntryWrite) -> _NewEntity | None:
+    def _plan_new(self, write: EntryWrite) -> _NewEntity | None:
         # A bucket is created with its first object.
-        if self._index.is_parent(job.location):
-            job.existing = self._reader.read(job.entry.urn)
-        if job.existing is not None:
+        if self._index.is_parent(write.location):
+            write.existing = self._reader.read(write.entry.urn)
+        if write.existing is not None:
             return None
         try:
-            self._render(job)
-            body = body_of(job.location.type, job.state) | self._index.prepare(job.location)
+            self._render(write)
+            body = body_of(write.location.type, write.state) | self._index.prepare(write.location)
         except CatalogUnavailable:
             raise
         except LumosError as problem:
-            job.problem = problem
+            write.problem = problem
             return None
-        return _NewEntity(job, body, len(msgspec.json.encode(body)))
+        return _NewEntity(write, body, len(msgspec.json.encode(body)))
 
-    def _render(self, job: EntryWrite) -> None:
+    def _render(self, write: EntryWrite) -> None:
         """Encode an entry, and declare the custom properties that it needs."""
-        entity_type = job.location.type
-        self._properties.define(entity_type, definitions_in(job.entry))
-        rendered = self._entries.render(
-            job.entry,
-            job.location,
-            existing=None if job.existing is None else job.existing.state,
+        entity_type = write.location.type
+        self._properties.define(entity_type, definitions_in(write.entry))
+        rendered = self._codec.render(
+            write.entry,
+            write.location,
+            existing=None if write.existing is None else write.existing.state,
             declared=self._properties.declared(entity_type),
         )
-        job.storage, job.state = rendered.storage, rendered.state
-        if job.existing is None or rendered.state != job.existing.state:
+        write.storage, write.state = rendered.storage, rendered.state
+        if write.existing is None or rendered.state != write.existing.state:
             extension = rendered.state.get("extension", {})
             self._properties.declare(entity_type, filter(is_lumos_property, extension))
 
     def _send(self, entity_type: str, chunk: Sequence[_NewEntity]) -> None:
         route = DATASET_TYPES[entity_type].route
-        by_name: dict[Any, EntryWrite] = {_request_key(new.body): new.job for new in chunk}
-        by_name |= {new.job.location.fqn: new.job for new in chunk}
+        by_name: dict[Any, EntryWrite] = {_request_key(new.body): new.write for new in chunk}
+        by_name |= {new.write.location.fqn: new.write for new in chunk}
 
         def send(part: Sequence[_NewEntity]) -> None:
             for request, message, status in self._server.bulk(route, [new.body for new in part]):
-                job = by_name.get(_request_key(request) if isinstance(request, dict) else request)
-                what = "an entity of a bulk request" if job is None else job.entry.urn
+                write = by_name.get(_request_key(request) if isinstance(request, dict) else request)
+                name = "an entity of a bulk request" if write is None else write.entry.urn
                 problem = CatalogError(
-                    f"{self._server.platform} rejected {what}: {message}",
+                    f"{self._server.platform} rejected {name}: {message}",
                     platform=self._server.platform,
                     status=status,
                 )
-                if job is None:
+                if write is None:
                     raise problem
-                job.problem = problem
+                write.problem = problem
             # The server drops labels of columns when it creates containers in bulk, but not when
             # it changes them.
             labelled = [
                 new.body
                 for new in part
-                if new.job.problem is None and has_labels(raw_columns(entity_type, new.body))
+                if new.write.problem is None and has_labels(raw_columns(entity_type, new.body))
             ]
             if entity_type == "container" and labelled:
                 self._server.bulk(route, labelled)
 
         for new, problem in in_halves(chunk, send):
-            job = new.job
-            job.problem = job.problem or problem
-            job.changed = True
-            self._index.drop(job.location)
+            write = new.write
+            write.problem = write.problem or problem
+            write.changed = True
+            self._index.drop(write.location)
 
-    def _change(self, job: EntryWrite, base: CatalogEntry | None) -> None:
+    def _change(self, write: EntryWrite, base: CatalogEntry | None) -> None:
         """Patch an existing entity, and retry if it was changed in the meantime."""
-        if job.existing is None:
+        if write.existing is None:
             return
-        existing, entry = job.existing, job.entry
-        is_deleted = job.must_be_hidden = entry.deleted
+        existing, entry = write.existing, write.entry
+        is_deleted = write.must_be_hidden = entry.deleted
         for attempt in range(ATTEMPTS):
             try:
-                self._patch(job, existing, entry)
+                self._patch(write, existing, entry)
                 # After a lost response, the retried patch no longer matches.
-                job.changed = job.changed or attempt > 0
+                write.changed = write.changed or attempt > 0
                 return
             except Outdated:
                 if attempt == ATTEMPTS - 1:
                     raise
                 latest = self._reader.read(entry.urn)
                 if latest is None:
-                    job.existing = None
-                    self._create([job])
+                    write.existing = None
+                    self._create([write])
                     return
-                entry, existing = self._rebase(base, latest, job.entry), latest
-                if job.is_restored:
+                entry, existing = self._rebase(base, latest, write.entry), latest
+                if write.is_restored:
                     # Lumos itself has restored it.
                     entry = msgspec.structs.replace(entry, deleted=is_deleted)
                 self._ensure_labels(entry)
@@ -459,10 +469,10 @@ class Writer:
         latest = self._reader.entry(existing)
         return entry if latest == base else rebase(base, latest, entry)
 
-    def _patch(self, job: EntryWrite, existing: ReadDataset, entry: CatalogEntry) -> None:
-        job.entry, job.existing = entry, existing
-        self._render(job)
-        operations = differences(existing.location.type, existing.raw, existing.state, job.state)
+    def _patch(self, write: EntryWrite, existing: ReadDataset, entry: CatalogEntry) -> None:
+        write.entry, write.existing = entry, existing
+        self._render(write)
+        operations = differences(existing.location.type, existing.raw, existing.state, write.state)
         is_hidden = bool(existing.raw.get("deleted"))
         if not operations and (not is_hidden or entry.deleted):
             return
@@ -470,55 +480,62 @@ class Writer:
         current: Mapping[str, Any] = existing.raw
         if is_hidden:
             self._server.put(f"{route}/restore", {"id": existing.id})
-            job.is_restored = True
-            job.existing = existing._replace(raw={**existing.raw, "deleted": False})
+            write.is_restored = True
+            write.existing = existing._replace(raw={**existing.raw, "deleted": False})
             self._index.add(existing.location, existing.id)
-            operations = operations or repeat_definition(job.state)
+            operations = operations or repeat_definition(write.state)
             current = self._server.get(f"{route}/{existing.id}") or {}
         if operations:
             self._server.patch(f"{route}/{existing.id}", [*guard(current), *operations])
-        job.changed = True
+        write.changed = True
 
-    def _link_waiting(self, jobs: Iterable[EntryWrite]) -> None:
+    def _link_waiting(self, writes: Iterable[EntryWrite]) -> None:
         """Write the edges of earlier datasets that waited for datasets that exist now.
 
-        Problems are ignored, since the packed lineage has these edges.
+        Problems are ignored, since a custom property of the datasets has all of their lineage.
         """
-        written = {job.entry.urn for job in jobs if job.problem is None}
-        waiting = []
+        written = {write.entry.urn for write in writes if write.problem is None}
+        waiting_writes = []
         for urn in self._linker.waiting_for(written):
             if (existing := self._reader.read(urn)) is not None:
                 entry = self._reader.entry(existing)
-                waiting.append(EntryWrite(entry, existing.location, existing, existing.state))
-        self._for_each(waiting, self._linker.link)
+                waiting_writes.append(
+                    EntryWrite(entry, existing.location, existing, existing.state)
+                )
+        self._for_each(waiting_writes, self._linker.link)
 
-    def _hide_again(self, jobs: Iterable[EntryWrite]) -> None:
+    def _hide_again(self, writes: Iterable[EntryWrite]) -> None:
         """Hide entities that were restored for a change that failed."""
-        for job in jobs:
-            if job.existing and job.is_restored and job.must_be_hidden and not job.was_hidden:
+        for write in writes:
+            if (
+                write.existing
+                and write.is_restored
+                and write.must_be_hidden
+                and not write.was_hidden
+            ):
                 # The earlier problem is reported.
                 with suppress(CatalogError):
-                    self._server.delete(f"{job.location.route}/{job.existing.id}")
+                    self._server.delete(f"{write.location.route}/{write.existing.id}")
 
-    def _hide(self, job: EntryWrite) -> None:
-        entity_type = DATASET_TYPES[job.location.type]
-        if not job.entry.deleted or job.raw.get("deleted"):
+    def _hide(self, write: EntryWrite) -> None:
+        entity_type = DATASET_TYPES[write.location.type]
+        if not write.entry.deleted or write.raw.get("deleted"):
             return
-        found = self._index.find(job.location)
-        if found is None:
+        entity = self._index.find(write.location)
+        if entity is None:
             return
         try:
-            self._server.delete(f"{entity_type.route}/{found.id}")
+            self._server.delete(f"{entity_type.route}/{entity.id}")
         except CatalogError as problem:
             if problem.status != _BAD_REQUEST:
                 raise
             # Hiding a container would also hide the entities in it.
-            self._index.mark_hidden(entity_type.type, found.id)
+            self._index.mark_hidden(entity_type.type, entity.id)
         else:
-            self._index.add(job.location, None)
-        job.was_hidden = True
-        is_change = job.existing is None or not job.existing.is_deleted
-        job.changed = job.changed or is_change
+            self._index.add(write.location, None)
+        write.was_hidden = True
+        is_change = write.existing is None or not write.existing.is_deleted
+        write.changed = write.changed or is_change
 
     def erase(self, urns: Sequence[str]) -> None:
         for _ in self._server.each(urns, self._erase):
@@ -539,8 +556,10 @@ class Writer:
                 reference = {"id": existing.id, "type": existing.location.type}
                 self._server.delete_edge(native.reference, reference)
             self._properties.declare(existing.location.type, [PARENT])
-            bare = {"extension": {PARENT: "Others are in it."}}
-            operations = differences(existing.location.type, existing.raw, existing.state, bare)
+            placeholder_state = {"extension": {PARENT: "Others are in it."}}
+            operations = differences(
+                existing.location.type, existing.raw, existing.state, placeholder_state
+            )
             self._server.patch(f"{route}/{existing.id}", operations)
         else:
             self._index.mark_erased(existing.location)
