@@ -27,7 +27,7 @@ class ImpactContext:
         *others: str,
         schemas: dict[str, Schema | None] | None = None,
     ) -> None:
-        """`schemas` are those that contexts of other changes have read; missing ones are added."""
+        """`schemas` is a cache of schemas that the contexts of several changes share."""
         self.store = store
         self._shared_schemas = {} if schemas is None else schemas
         self._all_unparsed = store.lineage.unparsed()
@@ -177,14 +177,14 @@ def analyse_derivation(
     assert derivation.sql is not None
     urns = dict(derivation.tables)
 
-    def table(parts: tuple[str, ...]) -> TableVersions:
+    def versions_of_table(parts: tuple[str, ...]) -> TableVersions:
         urn = urns.get(parts)
         return TableVersions.of(".".join(parts), None) if urn is None else versions(urn)
 
     return effects(
         derivation.sql,
         dialect=derivation.dialect,
-        tables=table,
+        tables=versions_of_table,
         is_wanted=lambda parts: urns.get(parts) == dataset,
         with_fields=with_fields,
     )
@@ -271,7 +271,10 @@ def _derivations_of(
 def _informative_edges(
     edges: Sequence[Edge], in_sql: Mapping[str, set[_ColumnReference]]
 ) -> Iterator[Edge]:
-    """The edges that add columns to the SQL, and the only edges of an upstream dataset."""
+    """The edges with columns that the SQL does not mention, and edges without columns.
+
+    Edges without columns are only used if nothing else tells the columns of their upstream dataset.
+    """
     upstreams_with_columns = {
         *in_sql,
         *(edge.upstream for edge in edges if edge.columns or edge.uses),

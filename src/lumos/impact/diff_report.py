@@ -88,11 +88,11 @@ def case_from_diff(context: ImpactContext, diff: DatasetDiff) -> ImpactCase:
         return ImpactCase(judge_changes(context, None, None, changes), None, None, {}, ())
     present = apply(_changes_to_restore(changes, stored), stored)
     remarks = []
-    is_applied = not any(_changes_to_restore(map(_reverse, changes), stored))
-    if present.shape != stored.shape and not is_applied:
+    is_after_changes = not any(_changes_to_restore(map(_reverse, changes), stored))
+    if present.shape != stored.shape and not is_after_changes:
         remarks.append(
             f"the stored schema of {diff.urn} matches neither the state before nor after these "
-            "changes; they are judged as the report lists them"
+            "changes; the changes are assessed as the report lists them"
         )
     proposed = apply(_without_invalid_reorderings(changes, present), present)
     context.assume_schema(present)
@@ -116,7 +116,7 @@ def _reverse(change: AnySchemaChange) -> AnySchemaChange:
 def _changes_to_restore(
     changes: Iterable[AnySchemaChange], stored: Schema
 ) -> Iterator[AnySchemaChange]:
-    """The changes that restore the state before the given changes, if the schema differs."""
+    """The changes that turn the stored schema into the schema before the given changes."""
     parts = column_parts(stored)
     for change in changes:
         part = parts.get(change.path)

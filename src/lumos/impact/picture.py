@@ -33,13 +33,15 @@ class _ArrowImpact(NamedTuple):
     columns: frozenset[str]
 
 
-def add_impact(picture: Picture, reports: Iterable[ImpactReport], names: DisplayNames) -> Picture:
+def add_impact(
+    picture: Picture, reports: Iterable[ImpactReport], replace_urns: DisplayNames
+) -> Picture:
     """Add verdicts and reasons to boxes, and mark the arrows along which changes propagate."""
     impacts: dict[str, BoxImpact] = {}
     owners: dict[str, tuple[str, ...]] = {}
     arrow_impacts: dict[tuple[str, str], _ArrowImpact] = {}
     for report in reports:
-        for urn, box_impact in _box_impacts(report, names):
+        for urn, box_impact in _box_impacts(report, replace_urns):
             earlier = impacts.get(urn)
             impacts[urn] = box_impact if earlier is None else _combine(earlier, box_impact)
         # Reports include owners from SQL files and dbt.
@@ -80,13 +82,15 @@ def merge_pictures(pictures: Iterable[Picture]) -> Picture:
     )
 
 
-def _box_impacts(report: ImpactReport, names: DisplayNames) -> Iterator[tuple[str, BoxImpact]]:
+def _box_impacts(
+    report: ImpactReport, replace_urns: DisplayNames
+) -> Iterator[tuple[str, BoxImpact]]:
     """The impact on the changed dataset and on each downstream dataset."""
     yield (
         report.change.urn,
         BoxImpact(
             changes=tuple(map(_change, report.changes)),
-            recommendations=tuple(map(names, report.recommendations)),
+            recommendations=tuple(map(replace_urns, report.recommendations)),
         ),
     )
     for row in report.downstream:
@@ -95,12 +99,12 @@ def _box_impacts(report: ImpactReport, names: DisplayNames) -> Iterator[tuple[st
             BoxImpact(
                 verdict=_MARKS[row.verdict],
                 affected=row.affected,
-                reasons=tuple(_reason(each, names) for each in row.reasons),
+                reasons=tuple(_reason(each, replace_urns) for each in row.reasons),
                 columns=tuple(
                     f"{each.name}: {each.before or 'none'} → {each.after or 'removed'}"
                     for each in row.changed
                 ),
-                recommendations=tuple(map(names, row.recommendations)),
+                recommendations=tuple(map(replace_urns, row.recommendations)),
             ),
         )
 
@@ -110,14 +114,14 @@ def _change(change: ChangeReport) -> str:
     return f"{change.path or 'dataset'} {change.kind.replace('_', ' ')}: {' → '.join(sides)}"
 
 
-def _reason(reason: ReasonReport, names: DisplayNames) -> BoxReason:
+def _reason(reason: ReasonReport, replace_urns: DisplayNames) -> BoxReason:
     steps = [step.partition("#") for step in reason.path]
     return BoxReason(
-        text=names(reason.text),
+        text=replace_urns(reason.text),
         verdict=_MARKS[reason.verdict],
         clause=reason.clause or "",
         where=format_position(reason.file, reason.line),
-        path=tuple(f"{names(urn)}.{column}" for urn, _, column in steps),
+        path=tuple(f"{replace_urns(urn)}.{column}" for urn, _, column in steps),
     )
 
 

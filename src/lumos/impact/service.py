@@ -105,7 +105,7 @@ class ImpactService:
     ) -> ImpactsReport:
         """Report the impact of the changes in a file written by `schema.diff`.
 
-        The changes of each dataset are judged independently.
+        The changes of each dataset are assessed independently.
         """
         from lumos.impact.diff_report import read_diff_report
 
@@ -130,7 +130,7 @@ class ImpactService:
         store = self._open()
         urn_of = stored_urns(store, [diff.urn for diff in differences])
         reports = []
-        # Read once: each dataset may be read by what is downstream of many changes.
+        # Shared by all contexts, since statements downstream of many changes read the same tables.
         schemas: dict[str, Schema | None] = {}
         for diff in differences:
             if is_new(diff):
@@ -288,7 +288,7 @@ def _remarks(
                                    for each in unparsed))  # fmt: skip
         more = f" and {len(files) - _MAX_FILES:,} more" if len(files) > _MAX_FILES else ""
         yield (
-            f"{plural(len(unparsed), 'statement')} that may read what changes could not be "
+            f"{plural(len(unparsed), 'statement')} that may read changed data could not be "
             f"parsed, so their impact is undetermined: "
             f"{', '.join(files[:_MAX_FILES])}{more}"
         )

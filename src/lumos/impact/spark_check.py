@@ -135,7 +135,7 @@ class SparkCheck:
         ]
         results: list[_ResultSchemas] = []
         if not derivations:
-            text = "no SQL is stored for it"
+            text = "no SQL is stored for the dataset"
             yield SparkCheckReport(file=None, line=None, dialect=None, state="cannot", error=text)
         is_complete = bool(derivations)
         for derivation in derivations:
@@ -173,7 +173,7 @@ class SparkCheck:
                 by_statement.setdefault(check.statement, []).append(check)
         if by_statement:
             return [*by_statement.values()]
-        line, text = (*script.problems, (None, "no statement in it writes the dataset"))[0]
+        line, text = (*script.problems, (None, "no statement of the script writes the dataset"))[0]
         return [[StatementCheck(target=(), statement=0, line=line, problem=text)]]
 
     def _outcome(

@@ -219,11 +219,11 @@ def _type_uses_in_clauses(
 def edges_cover_removed_columns(
     derivation: DatasetDerivation, changed: Mapping[str, TableVersions]
 ) -> bool:
-    """Whether columns are only removed, and the edges contain every use of these."""
+    """Whether columns are only removed, and the edges contain every use of them."""
     assert derivation.sql is not None
     for versions in changed.values():
-        remains = any(versions.columns[name][1] is not None for name in versions.changed)
-        if versions.may_have_changed or remains:
+        has_remaining = any(versions.columns[name][1] is not None for name in versions.changed)
+        if versions.may_have_changed or has_remaining:
             return False
     edges = [edge for edge in derivation.edges if edge.upstream in changed]
     text = derivation.sql.casefold()
@@ -340,7 +340,7 @@ _LIST_OPERATIONS: Final = {
 }
 _WORD: Final = re.compile(r"[\w$]+")
 _WORD_CHARACTER: Final = re.compile(r"\w")
-_DIRECTION: Final = re.compile(r"\s+(?:asc|desc)$", re.IGNORECASE)
+_SORT_DIRECTION: Final = re.compile(r"\s+(?:asc|desc)$", re.IGNORECASE)
 _CONDITION_TOKENS: Final = re.compile(r"'[^']*'|[()]|\b(?:and|or|between|case)\b|,", re.IGNORECASE)
 # MAX(o.amount) OVER (PARTITION BY o.day, o.shop)
 _MIN_OR_MAX: Final = re.compile(
@@ -353,7 +353,10 @@ _UNCHANGED_BY_MIN_MAX: Final = frozenset({*SIGNED, BOOLEAN, DATE, FLOAT32, FLOAT
 
 
 class Comparison(NamedTuple):
-    """A compared column and the other side: the column `other`, or a literal if it is None."""
+    """A comparison of a column with the column `other` or, if that is None, with a literal.
+
+    `text` is the SQL of the other side.
+    """
 
     column: str
     text: str
@@ -461,7 +464,7 @@ def _list_use(
 ) -> list[TypeUse] | None:
     names = set()
     for item in items_text.split(","):
-        column = _COLUMN.fullmatch(_DIRECTION.sub("", item.strip()))
+        column = _COLUMN.fullmatch(_SORT_DIRECTION.sub("", item.strip()))
         if column is not None:
             names.add(column.group(2).casefold())
         elif not item.strip().isdigit():
@@ -495,13 +498,13 @@ def _comparisons(name: str, body: str) -> list[Comparison] | None:
 
 
 def _parse_comparison(name: str, condition: str) -> Comparison | None:
-    with_literal = _LITERAL_COMPARISON.fullmatch(condition)
-    if with_literal is not None and with_literal.group(2).casefold() == name:
-        return Comparison(name, with_literal.group(4), with_literal.group(3))
-    both = _COLUMN_COMPARISON.fullmatch(condition)
-    if both is None:
+    literal_match = _LITERAL_COMPARISON.fullmatch(condition)
+    if literal_match is not None and literal_match.group(2).casefold() == name:
+        return Comparison(name, literal_match.group(4), literal_match.group(3))
+    column_match = _COLUMN_COMPARISON.fullmatch(condition)
+    if column_match is None:
         return None
-    first, left, operator, second, right = both.groups()
+    first, left, operator, second, right = column_match.groups()
     if left.casefold() == name:
         return Comparison(name, second, operator, right.casefold())
     if right.casefold() == name:
@@ -581,9 +584,9 @@ def _edges_explain_occurrences(
                 known_clauses.add((use.usage, use.expression or ""))
     for name, clause_texts in clauses.items():
         occurrences = _occurrences(name, text)
-        explained = sum(_is_alias(text, position) for position in occurrences)
-        explained += sum(len(_occurrences(name, clause.casefold())) for _, clause in clause_texts)
-        if explained != len(occurrences):
+        aliases = sum(_is_alias(text, position) for position in occurrences)
+        in_edges = sum(len(_occurrences(name, clause.casefold())) for _, clause in clause_texts)
+        if aliases + in_edges != len(occurrences):
             return False
     return True
 

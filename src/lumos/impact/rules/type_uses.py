@@ -44,7 +44,7 @@ class UseOperation(enum.StrEnum):
     FORMATTED = "formatted"
     # Encoded as text whose format depends on the type: JSON, CSV.
     ENCODED = "encoded"
-    # The result depends on its bytes or its type name: HASH, TYPEOF.
+    # The result depends on the bytes or the type name of the value: HASH, TYPEOF.
     HASHED = "hashed"
     # Passed through unchanged: ANY_VALUE, LAG, a field of a struct.
     PASSED_THROUGH = "passed_through"
@@ -95,10 +95,11 @@ class ValueType(msgspec.Struct, frozen=True, kw_only=True):
 class TypeUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One use of a changing value in a statement.
 
-    `value` is its name; `after` is None if it is removed. `partner` is what the value is used with:
-    the other side of a comparison, the target type of a cast, the column that stores the value.
-    `partner_text` describes it in messages. `accepts` are the kinds that a function accepts, if
-    known. `is_ordering` means a comparison by order (<, >), not only by equality.
+    `value` is the name of the value; `after` is None if it is removed. `partner` is what the value
+    is used with: the other side of a comparison, the target type of a cast, or the column that
+    stores the value. `partner_text` describes the partner in messages. `accepts` are the kinds that
+    a function accepts, if known. `is_ordering` means a comparison by order (<, >), not only by
+    equality.
     """
 
     clause_kind: ClauseKind
@@ -114,7 +115,7 @@ class TypeUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     accepts: tuple[ArgumentKind, ...] | None = None
     clause: str | None = None
     line: int | None = None
-    # The changed columns it is derived from, as (table, column).
+    # The changed columns that the value is derived from, as (table, column).
     origins: tuple[tuple[str, str], ...] = ()
 
 
@@ -153,11 +154,11 @@ class StatementEffect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
 
 class TableVersions(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """A table before and after: a pair of fields per column, None if it does not exist.
+    """A table before and after a change: two fields per column, None if it does not exist then.
 
     `key` names the table in origins. Unless `is_complete`, there may be more columns.
-    `may_have_changed` means that every column may have changed in an unknown way,
-    `unknown_columns` lists single columns that did.
+    `may_have_changed` means that every column may have changed in an unknown way;
+    `unknown_columns` lists single columns that changed in an unknown way.
     """
 
     key: str

@@ -98,7 +98,7 @@ class _Write(NamedTuple):
 
 
 class _Statement:
-    """The arguments of the callbacks of the SQL reader for one statement."""
+    """The arguments that the SQL reader passed to the callbacks for one statement."""
 
     def __init__(self, node: exp.Expr) -> None:
         self.node = node
@@ -125,7 +125,7 @@ class _ScriptAnalysis(SqlWatcher):
         self, sql: str, dialect: str | None, is_wanted: Callable[[Parts], bool],
         *, with_fields: bool,
     ) -> tuple[StatementEffect, ...]:  # fmt: skip
-        # Tables have all columns that they have before or after the change.
+        # A table has the columns of both versions, so that removed and added ones are resolved.
         script = analyse(sql, dialect=dialect, columns=self._values.column_names, watcher=self)
         return tuple(
             self._effect(write, script, with_fields=with_fields)
@@ -149,12 +149,13 @@ class _ScriptAnalysis(SqlWatcher):
         self._current.references[id(node)] = ColumnReference(node, column, clause_kind, excerpt)
         self._values.columns_by_node[id(node)] = column
 
-    def on_join(self, join: exp.Expr, scope: Scope, before: int) -> None:
+    def on_join(self, join: exp.Expr, scope: Scope, first_joined: int) -> None:
         side = str(join.args.get("side") or "").upper()
+        left, right = scope.sources[:first_joined], scope.sources[first_joined:]
         if side in _NULLABLE_RIGHT:
-            scope.sources[before:] = map(_with_nullable_columns, scope.sources[before:])
+            scope.sources[first_joined:] = map(_with_nullable_columns, right)
         if side in _NULLABLE_LEFT:
-            scope.sources[:before] = map(_with_nullable_columns, scope.sources[:before])
+            scope.sources[:first_joined] = map(_with_nullable_columns, left)
 
     def on_shared_column(
         self, name: str, sides: Sequence[QueryColumn | None], excerpt: Excerpt | None
@@ -179,8 +180,8 @@ class _ScriptAnalysis(SqlWatcher):
             [(columns, ColumnReference(node, columns[0], clause_kind, excerpt))] if columns else []
         )
 
-    def on_columns_renamed(self, relation: QueryRelation, names: int) -> None:
-        self._current.column_aliases.append((relation, names))
+    def on_columns_renamed(self, relation: QueryRelation, alias_count: int) -> None:
+        self._current.column_aliases.append((relation, alias_count))
 
     def on_set_operation(
         self, node: exp.SetOperation, branches: Sequence[QueryRelation], *, is_by_name: bool
@@ -226,8 +227,8 @@ class _ScriptAnalysis(SqlWatcher):
         yield self._statements[write.statement]
         for number in range(write.statement - 1, -1, -1):
             node = self._statements[number].node
-            filled = node.find(exp.Table)
-            if number not in writing and (filled is None or filled.name.lower() in needed):
+            target = node.find(exp.Table)
+            if number not in writing and (target is None or target.name.lower() in needed):
                 needed |= _table_names(node)
                 yield self._statements[number]
 
@@ -335,11 +336,11 @@ class _ScriptAnalysis(SqlWatcher):
     def _stored_excerpt(
         self, column: QueryColumn, references: Mapping[int, ColumnReference]
     ) -> Excerpt | None:
-        """The clause that refers to a stored value which a subquery computes."""
+        """The clause of the writing statement that uses a changed value of a subquery."""
         if not references or not isinstance(column.definition, exp.Expr):
             return None
-        named = (references.get(id(node)) for node in column.definition.find_all(exp.Column))
-        return next((reference.excerpt for reference in named if reference is not None
+        used = (references.get(id(node)) for node in column.definition.find_all(exp.Column))
+        return next((reference.excerpt for reference in used if reference is not None
                      and self._values.may_change(reference.column)), None)  # fmt: skip
 
     def _fields(self, result: QueryRelation) -> tuple[Field, ...]:
@@ -394,7 +395,7 @@ class _ScriptAnalysis(SqlWatcher):
         if is_by_name:
             return
         is_uneven = len({self._changed_positions(branch) for branch in branches}) > 1
-        if is_uneven and not self._agree_after(branches):
+        if is_uneven and not self._agree_after_change(branches):
             for branch in branches:
                 self._add_positional_uses(branch, ClauseKind.UNION)
         is_distinct = bool(node.args.get("distinct"))
@@ -466,10 +467,10 @@ class _ScriptAnalysis(SqlWatcher):
             tuple(name for star in relation.stars for name in star.as_column().origins),
         )
 
-    def _agree_after(self, branches: Sequence[QueryRelation]) -> bool:
-        """Whether columns were added so that all branches of a union have the same ones.
+    def _agree_after_change(self, branches: Sequence[QueryRelation]) -> bool:
+        """Whether added columns give all branches of a union the same columns.
 
-        Names are compared without their order, since where a column was added is not known.
+        The order of names is ignored, since the position of an added column is not known.
         """
         if any(
             branch.has_unknown_columns or self._find_moved_column(branch) for branch in branches
@@ -530,7 +531,10 @@ class _ScriptAnalysis(SqlWatcher):
         return None
 
     def _collect_stores(self, write: _Write, outputs: list[OutputColumn]) -> list[OutputColumn]:
-        """Collect stores into existing columns, which keep their type; return the other outputs."""
+        """Collect the values stored in existing columns; return the outputs of other columns.
+
+        Existing columns of the target keep their type.
+        """
         versions = self._values.versions(write.table)
         remaining = []
         for output in outputs:
@@ -587,19 +591,19 @@ def _table_names(node: exp.Expr) -> set[str]:
 
 def _with_nullable_columns(source: FromItem) -> FromItem:
     relation = source.relation
-    padded = QueryRelation(
+    nullable = QueryRelation(
         (
             item.via_outer_join() if isinstance(item, QueryColumn) else item
             for item in relation.items
         ),
         table=relation.table,
     )
-    padded.uses, padded.implicit_names, padded.parents = (
+    nullable.uses, nullable.implicit_names, nullable.parents = (
         relation.uses,
         relation.implicit_names,
         relation.parents,
     )
-    return source._replace(relation=padded)
+    return source._replace(relation=nullable)
 
 
 UseOrOutput = TypeVar("UseOrOutput", TypeUse, OutputColumn)

@@ -210,7 +210,7 @@ class NumberTypes:
 
 
 def _widen(one: DecimalSize, other: DecimalSize) -> DecimalSize:
-    """The smallest size for the digits of both."""
+    """The smallest size that holds all digits of both decimals."""
     scale = max(one.scale, other.scale)
     return DecimalSize(max(one.whole_digits, other.whole_digits) + scale, scale)
 
@@ -385,8 +385,8 @@ class HiveNumbers(SparkNumbers):
 
     def _decimals(self, operator: Operator, one: Operand, other: Operand) -> DataType:
         type = super()._decimals(operator, one, other)
-        is_full = isinstance(type, Decimal) and type.precision == _MAX_PRECISION
-        return UNKNOWN if is_full else type
+        has_max_precision = isinstance(type, Decimal) and type.precision == _MAX_PRECISION
+        return UNKNOWN if has_max_precision else type
 
 
 def _capped_sum(one: DecimalSize, other: DecimalSize) -> DataType:
@@ -564,9 +564,9 @@ class BigqueryNumbers(NumberTypes):
 
     def _decimals(self, operator: Operator, one: Operand, other: Operand) -> DataType:
         del operator
-        return self._large_enough(one.type, other.type)
+        return self._numeric_for(one.type, other.type)
 
-    def _large_enough(self, *types: DataType) -> DataType:
+    def _numeric_for(self, *types: DataType) -> DataType:
         decimals = [type for type in types if isinstance(type, Decimal)]
         is_big = any(
             type.precision is not None and (type.precision - type.scale > 29 or type.scale > 9)
@@ -576,7 +576,7 @@ class BigqueryNumbers(NumberTypes):
 
     def _computed_type(self, type: DataType) -> DataType | None:
         return (
-            self._large_enough(type) if isinstance(type, Decimal) else super()._computed_type(type)
+            self._numeric_for(type) if isinstance(type, Decimal) else super()._computed_type(type)
         )
 
 
@@ -591,7 +591,7 @@ def _snowflake_quotient(one: DecimalSize, other: DecimalSize) -> DataType:
 
 
 class SnowflakeNumbers(NumberTypes):
-    """Snowflake, as its page on arithmetic operators describes them."""
+    """Snowflake, by its documentation of arithmetic operators."""
 
     decimals: ClassVar = {
         Operator.ADD: _capped_sum,
@@ -608,7 +608,7 @@ class SnowflakeNumbers(NumberTypes):
 
 
 class TsqlNumbers(NumberTypes):
-    """SQL Server, as its page on precision and scale describes it, up to 38 digits."""
+    """SQL Server, by its documentation of precision and scale."""
 
     decimals: ClassVar = HiveNumbers.decimals
     integer_digits: ClassVar = {8: 3, 16: 5, 32: 10, 64: 19}
@@ -618,8 +618,8 @@ class TsqlNumbers(NumberTypes):
         if operator is Operator.INTEGER_DIVIDE:
             return UNKNOWN
         type = super()._decimals(operator, one, other)
-        is_full = isinstance(type, Decimal) and type.precision == _MAX_PRECISION
-        return UNKNOWN if is_full else type
+        has_max_precision = isinstance(type, Decimal) and type.precision == _MAX_PRECISION
+        return UNKNOWN if has_max_precision else type
 
     def sum(self, type: DataType) -> DataType | None:
         """A 32-bit integer for integers of at most 32 bits."""

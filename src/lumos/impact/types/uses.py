@@ -85,12 +85,12 @@ class TypeUseCollector:
     def type_uses(self) -> tuple[TypeUse, ...]:
         return tuple(self._roots_by_use)
 
-    def indexes_of(self, nodes: Container[int]) -> tuple[int, ...]:
-        """The indexes of the type uses that compute one of the expressions with these ids."""
+    def indexes_of(self, ids: Container[int]) -> tuple[int, ...]:
+        """The indexes of the type uses within one of the expressions or columns with these ids."""
         return tuple(
-            number
-            for number, roots in enumerate(self._roots_by_use.values())
-            if any(root in nodes for root in roots)
+            index
+            for index, roots in enumerate(self._roots_by_use.values())
+            if any(root in ids for root in roots)
         )
 
     def collect_uses(self, reference: ColumnReference) -> None:
@@ -327,7 +327,7 @@ class TypeUseCollector:
     def _collect_range_frame(
         self, reference: ColumnReference, order: exp.Order, change: ValueChange
     ) -> None:
-        """Collect the use in ORDER BY of a window with a RANGE frame, which adds offsets to it."""
+        """Collect the use in ORDER BY of a RANGE window, which adds offsets to the value."""
         spec = order.parent.args.get("spec") if isinstance(order.parent, exp.Window) else None
         if spec is None or str(spec.args.get("kind")).upper() != "RANGE":
             return
@@ -410,16 +410,16 @@ class TypeUseCollector:
         self, reference: ColumnReference, change: ValueChange, others: Iterable[exp.Expr],
         name: str, *, is_ordering: bool = False,
     ) -> None:  # fmt: skip
-        is_added = False
+        has_partner = False
         for other, text in _distinct_operands(others):
             if isinstance(other, exp.Null):
                 continue
-            is_added = True
+            has_partner = True
             partner = self._values.change_of_node(_value_node(other))
             self.add(reference, UseOperation.COMBINED, change, partner=partner.after,
                       partner_before=partner.before, is_literal=_is_literal(other),
                       is_ordering=is_ordering, partner_text=f"{text} in {name}")  # fmt: skip
-        if not is_added:
+        if not has_partner:
             self.add(reference, UseOperation.COMBINED, change, partner=change.after,
                       partner_before=change.before, partner_text=name)  # fmt: skip
 
@@ -430,7 +430,7 @@ class TypeUseCollector:
         accepts: tuple[ArgumentKind, ...] | None = None, root: int | None = None,
         value: str | None = None,
     ) -> None:  # fmt: skip
-        """Add a use; `root` is the id of the expression or column that it computes."""
+        """Add a use; `root` is the id of the outermost expression or column that contains it."""
         if change.is_unknown and operation not in _TYPE_INDEPENDENT:
             operation = UseOperation.UNKNOWN
         if operation is UseOperation.GROUPED and self._may_be_ungroupable(change):
@@ -454,7 +454,7 @@ class TypeUseCollector:
         self._roots_by_use.setdefault(use, set()).add(root or id(root_of(reference.node)))
 
     def _may_be_ungroupable(self, change: ValueChange) -> bool:
-        """Whether values become unlimited strings, by which the dialect may not group."""
+        """Whether values become strings of any length, which the dialect may not group by."""
         before, after = (each.type if each is not None else None
                          for each in (change.before, change.after))  # fmt: skip
         return (
@@ -468,6 +468,7 @@ class TypeUseCollector:
         self._roots_by_use.setdefault(use, set())
 
 
+# Nodes of expressions; any other node ends the clause.
 _INNER_NODES: Final = (
     exp.Condition, exp.Func, exp.Predicate,
     exp.Alias, exp.Aliases, exp.Ordered, exp.Window, exp.Filter, exp.Subquery, exp.Tuple,
@@ -548,7 +549,7 @@ _CLAUSES: Final[dict[type[exp.Expr], tuple[ClauseKind, Clause]]] = {
 
 
 def _keeps_value(node: exp.Expr) -> bool:
-    """Whether a node only contains a value: a field of a struct literal, DISTINCT a, b."""
+    """Whether a node only wraps a value, like a field of a struct literal or `DISTINCT a, b`."""
     if isinstance(node, exp.Tuple):
         return isinstance(node.parent, exp.Distinct | exp.GroupingSets | exp.Group)
     return isinstance(node, exp.PropertyEQ | exp.JSONKeyValue | exp.Distinct)
@@ -575,8 +576,8 @@ def _value_node(node: exp.Expr) -> exp.Expr:
     while isinstance(node, exp.Subquery | exp.SetOperation | exp.Paren | exp.All | exp.Any):
         node = node.this
     if isinstance(node, exp.Select) and len(node.expressions) == 1:
-        only: exp.Expr = node.expressions[0]
-        return only
+        selected: exp.Expr = node.expressions[0]
+        return selected
     return node
 
 
@@ -586,7 +587,7 @@ def _other_operand(node: exp.Expr, child: exp.Expr) -> exp.Expr:
 
 
 def _distinct_operands(nodes: Iterable[exp.Expr]) -> Iterator[tuple[exp.Expr, str]]:
-    """The operands with their texts; of literals of one kind, only the first."""
+    """Yield each operand with its SQL; literals of one kind become one, with the SQL of all."""
     kinds: dict[str, list[exp.Expr]] = {}
     for node in nodes:
         if isinstance(node, exp.Literal):

@@ -31,6 +31,7 @@ from lumos.model.types import UNKNOWN, Array, DataType, Decimal, Map, Struct, Un
 
 Tables = Callable[[Parts], TableVersions | None]
 _TypeKey = tuple[object, DataType]
+# The moments before and after the change, as indexes into `ValueChange`.
 BEFORE: Final = 0
 AFTER: Final = 1
 
@@ -95,8 +96,8 @@ class ExpressionTypes:
         self._annotated: set[int] = set()
         self._column_changes: dict[int, _ColumnChanges] = {}
         self._in_progress: set[int] = set()
-        # Keeps nodes alive, since ids of garbage-collected objects are reused.
-        self._referenced: list[object] = []
+        # Never read. It keeps nodes alive, since ids of garbage-collected objects are reused.
+        self._kept_alive: list[object] = []
         self._nullability = Nullability(self._is_column_nullable)
         self.columns_by_node: dict[int, QueryColumn] = {}
         # The columns of whole rows used as one value, by the id of the node.
@@ -109,7 +110,7 @@ class ExpressionTypes:
         return self._versions[table]
 
     def column_names(self, table: Parts) -> list[str] | None:
-        """The columns that a table has before or after."""
+        """The columns that a table has before or after the change."""
         versions = self.versions(table)
         return list(versions.columns) if versions is not None and versions.is_complete else None
 
@@ -129,7 +130,7 @@ class ExpressionTypes:
         return any(True for _ in self.origins(column))
 
     def changed_in_row(self, row: Sequence[QueryColumn]) -> Sequence[QueryColumn]:
-        """The columns that change a row used as one value: changed ones, or else a moved one."""
+        """The changed columns of a row that is used as one value, or else a moved column."""
         return [each for each in row if self.may_change(each)] or [
             each for each in row if self._is_moved(each)
         ][:1]
@@ -183,7 +184,7 @@ class ExpressionTypes:
             change = self._compute_column(column)
             self._in_progress.discard(id(column))
             self._changes[id(column)] = change
-            self._referenced.append(column)
+            self._kept_alive.append(column)
         return change
 
     def _compute_column(self, column: QueryColumn) -> ValueChange:
@@ -333,7 +334,7 @@ class ExpressionTypes:
         while stack:
             column = stack.pop()
             if id(column) in ids:
-                # A chain of unions that each read the one before twice has 2 ** n ways to a column.
+                # In n unions that each read the previous one twice, 2 ** n paths lead to a column.
                 continue
             ids.add(id(column))
             definition = column.definition
@@ -361,12 +362,12 @@ class ExpressionTypes:
         return ids
 
     def change_of_node(self, node: exp.Expr) -> ValueChange:
-        """The change of an expression or a part of one."""
+        """The change of an expression or of a part of it."""
         change = self._changes.get(id(node))
         if change is None:
             change = self._compute_node(node)
             self._changes[id(node)] = change
-            self._referenced.append(node)
+            self._kept_alive.append(node)
         return change
 
     def _changes_of_columns(self, node: exp.Expr) -> Iterator[ValueChange]:
@@ -392,9 +393,9 @@ class ExpressionTypes:
             return UNKNOWN_CHANGE
         self._annotate_expression(node)
         before, after = (
-            ValueType(type=self._types[version].get(id(node), UNKNOWN),
-                  nullable=self._nullability.of(node, version))
-            for version in (BEFORE, AFTER)
+            ValueType(type=self._types[moment].get(id(node), UNKNOWN),
+                  nullable=self._nullability.of(node, moment))
+            for moment in (BEFORE, AFTER)
         )  # fmt: skip
         if not columns.is_changed:
             return ValueChange(before, before)
@@ -421,7 +422,7 @@ class ExpressionTypes:
                 *map(any, zip(left_operand or _NO_CHANGES, *parts, strict=True))
             )
             self._column_changes[id(node)] = summary
-            self._referenced.append(node)
+            self._kept_alive.append(node)
         return summary
 
     def _change_of_reference(self, node: exp.Column) -> ValueChange:
@@ -446,10 +447,10 @@ class ExpressionTypes:
             return ValueChange(before, after, change.is_unknown)
         return change
 
-    def _is_column_nullable(self, node: exp.Column, version: int) -> bool | None:
+    def _is_column_nullable(self, node: exp.Column, moment: int) -> bool | None:
         if id(node) not in self.columns_by_node:
             return None
-        value = self._change_of_reference(node)[version]
+        value = self._change_of_reference(node)[moment]
         return value.nullable if isinstance(value, ValueType) else None
 
     def _annotate_expression(self, node: exp.Expr) -> None:
@@ -458,7 +459,7 @@ class ExpressionTypes:
         if id(root) in self._annotated:
             return
         self._annotated.add(id(root))
-        self._referenced.append(root)
+        self._kept_alive.append(root)
         references = [
             reference
             for reference in root.find_all(exp.Column)
@@ -473,14 +474,14 @@ class ExpressionTypes:
                                       for each in root.walk())  # fmt: skip
 
     def _annotate(
-        self, root: exp.Expr, references: list[tuple[exp.Column, ValueChange]], version: int
+        self, root: exp.Expr, references: list[tuple[exp.Column, ValueChange]], moment: int
     ) -> None:
         for node in root.walk():
             node._type = None
         exact_types: dict[_TypeKey, DataType] = {}
-        types = self._types[version]
+        types = self._types[moment]
         for reference, change in references:
-            value = change.after if version == AFTER else change.before
+            value = change.after if moment == AFTER else change.before
             type = UNKNOWN if value is None else value.type
             reference._type = to_sqlglot(type)
             types[id(reference)] = type
