@@ -29,7 +29,7 @@ from lumos.lineage.sql.script import ALL
 from lumos.lineage.sql_files import ModelName, SqlFile, UnreadableSql, tables_in_from
 from lumos.progress import Progress
 
-# How often scripts are analysed again, since others create tables that they read.
+# How many times scripts are analysed, since a script may read tables that another one creates.
 _MAX_ROUNDS: Final = 4
 
 
@@ -61,8 +61,8 @@ class FileProblems(msgspec.Struct, frozen=True, kw_only=True):
 
 
 ReadResult: TypeAlias = FileReport | FailedFile | FileProblems
-# Loads the state that some reporters stored in earlier runs, by reporter.
-LoadMemories: TypeAlias = Callable[[Collection[str]], Mapping[str, bytes]]
+# Loads the encoded events that reporters stored in earlier runs, by reporter.
+LoadStoredEvents: TypeAlias = Callable[[Collection[str]], Mapping[str, bytes]]
 
 
 class FileReader:
@@ -73,12 +73,12 @@ class FileReader:
         names: NameIndex,
         schemas: SchemaCache,
         *,
-        load_memories: LoadMemories,
+        load_stored_events: LoadStoredEvents,
         dialect: str | None,
         name_from: NameTemplate | None,
         progress: Progress,
     ) -> None:
-        self._load_memories = load_memories
+        self._load_stored_events = load_stored_events
         self._names = names
         self._schemas = schemas
         self._dialect = dialect
@@ -118,8 +118,10 @@ class FileReader:
                 yield self._export(file, metabase.report_json)
             else:
                 exports.setdefault(metabase.export_root(file.name), []).append(file)
-        for root, some in exports.items():
-            export = metabase.report_files([(each.file, each.name) for each in some], root=root)
+        for root, export_files in exports.items():
+            export = metabase.report_files(
+                [(each.file, each.name) for each in export_files], root=root
+            )
             yield self._consumers(export, root)
 
     def _export(
@@ -162,16 +164,18 @@ class FileReader:
                 group = by_engine.setdefault((each.dialect or self._dialect, each.platform), {})
                 group[each.entity.urn] = each
         analysed: list[ReportedLineage] = []
-        for (dialect, platform), some in by_engine.items():
+        for (dialect, platform), by_urn in by_engine.items():
             columns = ColumnLookup(
                 self._names, self._schemas, dialect=dialect, platform=platform, declared=declared
             )
-            texts = {urn: SqlText(each.statement, each.file, dialect) for urn, each in some.items()}
+            texts = {
+                urn: SqlText(each.statement, each.file, dialect) for urn, each in by_urn.items()
+            }
             for urn, script in self._analyse_all(texts, columns, f"Reading {reporter}"):
                 lineage = report_script(
                     script, reporter=reporter, platform=platform, text=texts[urn]
                 )
-                analysed.append(with_consumers(lineage, some[urn], tables))
+                analysed.append(with_consumers(lineage, by_urn[urn], tables))
         return analysed
 
     def _unknown_engines(self, export: ConsumerExport) -> Iterator[LineageProblem]:
@@ -187,7 +191,7 @@ class FileReader:
             yield LineageProblem(place=export.reporter, reason=reason, severity="remark")
 
     def _openlineage(self, files: Sequence[InputFile]) -> Iterator[ReadResult]:
-        """Read the events of all files together: a run may be spread over several."""
+        """Read the events of all files together: those of one run may be in several files."""
         events: list[OpenLineageEvent] = []
         for number, file in enumerate(files):
             self._progress("Reading events", files=number, share=number / len(files))
@@ -202,7 +206,7 @@ class FileReader:
                 yield FailedFile(name=file.name, problems=tuple(problems))
             elif problems:
                 yield FileProblems(problems=tuple(problems))
-        for report in openlineage.report_events(events, self._load_memories):
+        for report in openlineage.report_events(events, self._load_stored_events):
             yield FileReport(lineage=report)
 
     def _dbt(self, file: InputFile) -> FileReport | FailedFile:
@@ -236,16 +240,16 @@ class FileReader:
         target = file.file.absolute().parent
         consumers = tuple(dbt.project_consumers(project, relations, folder=target.parent))
         analysed = self._analyse_consumers(consumers, lineage.reporter, relations.columns())
-        read = join_lineage(lineage.reporter, consumers, analysed)
+        consumer_lineage = join_lineage(lineage.reporter, consumers, analysed)
         return FileReport(
             lineage=msgspec.structs.replace(
                 lineage,
-                edges=(*lineage.edges, *read.edges),
-                scripts=(*lineage.scripts, *read.scripts),
-                unparsed=(*lineage.unparsed, *read.unparsed),
-                consumers=read.consumers,
-                problems=(*lineage.problems, *read.problems),
-                coverage=lineage.coverage + read.coverage,
+                edges=(*lineage.edges, *consumer_lineage.edges),
+                scripts=(*lineage.scripts, *consumer_lineage.scripts),
+                unparsed=(*lineage.unparsed, *consumer_lineage.unparsed),
+                consumers=consumer_lineage.consumers,
+                problems=(*lineage.problems, *consumer_lineage.problems),
+                coverage=lineage.coverage + consumer_lineage.coverage,
             ),
             dialect=dialect,
         )
@@ -402,9 +406,9 @@ def sort_by_dependency(texts: Mapping[str, str]) -> list[str]:
     creators: dict[str, str] = {}
     for key, text in texts.items():
         for name in _CREATED_TABLE.findall(text):
-            last = _WORD.findall(name.lower().rpartition(".")[2])
-            if last:
-                creators.setdefault(last[0], key)
+            words = _WORD.findall(name.lower().rpartition(".")[2])
+            if words:
+                creators.setdefault(words[0], key)
     dependencies = {
         key: {creators[name] for name in creators.keys() & _WORD.findall(text.lower())} - {key}
         for key, text in texts.items()

@@ -38,7 +38,8 @@ _FILE_REPORTERS = ("sql:", "declared:", "exposures:", "metabase:", "superset:")
 _MAX_LISTED_FILES = 5
 # The number of reporters that are written in one transaction.
 _BATCH_SIZE: Final = 100
-# Applies a reporter's annotations to all datasets or some; returns the number of changed datasets.
+# Applies a reporter's annotations, to all datasets or only to the given ones; returns the number of
+# changed datasets.
 ApplyAnnotations: TypeAlias = Callable[
     [str, Sequence[tuple[str, ReportedAnnotations]], Collection[str] | None], int
 ]
@@ -89,6 +90,8 @@ class LineageIngest:
         self._reporters: set[str] = set()
         self._defined_in: dict[str, dict[str, None]] = {}
         self._reads = 0
+        # Reporters of DAGs that a server no longer lists: those to remove, and those to keep since
+        # the server may only hide them.
         self._missing_dags: list[str] = []
         self._held_dags: list[str] = []
 
@@ -175,7 +178,9 @@ class LineageIngest:
         reader = FileReader(
             self._names,
             self._schemas,
-            load_memories=(lambda _: {}) if self._store is None else self._store.lineage.memories,
+            load_stored_events=(lambda _: {})
+            if self._store is None
+            else self._store.lineage.memories,
             dialect=self._dialect,
             name_from=self._name_from,
             progress=self._progress,
@@ -189,9 +194,10 @@ class LineageIngest:
             if each.reads and self._usage is not None and not self._dry_run:
                 recorded = self._usage.record(each.reporter, each.reads)
                 self._reads += recorded.counted
-                if recorded.ahead:
+                if recorded.in_future:
                     reason = (
-                        f"{recorded.ahead:,} reads have a time in the future and were not counted."
+                        f"{recorded.in_future:,} reads have a time in the future and were not "
+                        "counted."
                     )
                     self._problems.append(LineageProblem(place=each.reporter, reason=reason))
             yield ReporterReport(
@@ -239,8 +245,8 @@ class LineageIngest:
                 ]
                 all_changes = transaction.lineage.report_all(reports, at=self._at)
                 for each, changes in zip(resolved, all_changes, strict=True):
-                    if each.memory is not None:
-                        transaction.lineage.save_memory(each.reporter, each.memory)
+                    if each.stored_events is not None:
+                        transaction.lineage.save_memory(each.reporter, each.stored_events)
                     counts.append(
                         EdgeCounts(
                             added=changes.added,
@@ -264,10 +270,10 @@ class LineageIngest:
     def _annotate(self, resolved: ResolvedLineage) -> int:
         assert self._store is not None
         # A shortcut: most files neither have annotations of known datasets nor had any.
-        descriptions = [each for each in resolved.descriptions if each[0] in self._names]
-        if not descriptions and not self._store.annotations.urns(resolved.reporter):
+        annotations = [each for each in resolved.annotations if each[0] in self._names]
+        if not annotations and not self._store.annotations.urns(resolved.reporter):
             return 0
-        return self._apply_annotations(resolved.reporter, descriptions, resolved.written)
+        return self._apply_annotations(resolved.reporter, annotations, resolved.analysed_targets)
 
     def _resolve(self, results: Iterable[ReadResult]) -> Iterator[ResolvedLineage]:
         for each in results:
@@ -308,14 +314,14 @@ class LineageIngest:
 
     def _add_earlier_edges(self, resolved: ResolvedLineage, file: str) -> ResolvedLineage:
         """Add earlier edges of targets whose statements could not be parsed this time."""
-        written = resolved.written
-        if written is None or self._store is None:
+        analysed = resolved.analysed_targets
+        if analysed is None or self._store is None:
             return resolved
         earlier_owners = self._store.lineage.owners_by(resolved.reporter)
-        owners = {urn: each for urn, each in earlier_owners.items() if urn not in written}
+        owners = {urn: each for urn, each in earlier_owners.items() if urn not in analysed}
         resolved = msgspec.structs.replace(resolved, owners={**owners, **resolved.owners})
         stored_edges = self._store.lineage.edges_by(resolved.reporter)
-        earlier = [edge for edge in stored_edges if edge.downstream not in written]
+        earlier = [edge for edge in stored_edges if edge.downstream not in analysed]
         if not earlier:
             return resolved
         reason = (
@@ -362,7 +368,7 @@ class LineageIngest:
     def _missing_reporters(
         self, inputs: InputFiles, active: set[str]
     ) -> tuple[list[str], list[str]]:
-        """Reporters whose files are missing in the given folders, and those not to be removed.
+        """Reporters to remove since their files are missing, and missing reporters to keep.
 
         If all files of a folder are missing, a disk may be unavailable, so that nothing is removed.
         """

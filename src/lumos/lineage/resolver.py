@@ -70,16 +70,16 @@ class SchemaCache:
 
         If a column is called like the path, such as `user.name`, the path is that column.
         """
-        found = self._paths.get((urn, path))
-        if found is None:
+        stored_path = self._paths.get((urn, path))
+        if stored_path is None:
             if name := self._find_name(urn, path):
-                found = lineage_path(name)
+                stored_path = lineage_path(name)
             else:
                 nested_steps = "".join(lineage_steps(path)[1:])
                 column = self.in_schema_case(urn, lineage_column(path))
-                found = lineage_path(column) + nested_steps
-            self._paths[urn, path] = found
-        return found
+                stored_path = lineage_path(column) + nested_steps
+            self._paths[urn, path] = stored_path
+        return stored_path
 
     def in_schema_case(self, urn: str, column: str) -> str:
         """A column in the case of the schema, or as given if it is not in the schema."""
@@ -187,12 +187,12 @@ class ResolvedLineage(msgspec.Struct, frozen=True, kw_only=True):
     owners: dict[str, tuple[str, ...]] = {}
     jobs: tuple[Job, ...] = ()
     consumers: tuple[CatalogEntity, ...] = ()
-    descriptions: tuple[tuple[str, ReportedAnnotations], ...] = ()
+    annotations: tuple[tuple[str, ReportedAnnotations], ...] = ()
     reads: tuple[tuple[str, DatasetRead], ...] = ()
     problems: tuple[LineageProblem, ...] = ()
-    # `written` and `memory` as in `ReportedLineage`.
-    written: frozenset[str] | None = None
-    memory: bytes | None = None
+    # See `ReportedLineage`.
+    analysed_targets: frozenset[str] | None = None
+    stored_events: bytes | None = None
 
 
 class ReferenceResolver:
@@ -244,7 +244,7 @@ class ReferenceResolver:
         names = _ReporterNames(self, reported, dialect)
         resolved = [(each, self._edge(names, reported.reporter, each)) for each in reported.edges]
         edges = tuple(_select_highest_rank(resolved))
-        descriptions = tuple((names.urn(each.dataset), each) for each in reported.descriptions)
+        annotations = tuple((names.urn(each.dataset), each) for each in reported.annotations)
         return ResolvedLineage(
             reporter=reported.reporter,
             edges=edges,
@@ -252,14 +252,14 @@ class ReferenceResolver:
             unparsed=tuple(_unparsed(names, each) for each in reported.unparsed),
             jobs=tuple(_jobs(names, reported, edges)),
             consumers=tuple(_with_references(each, edges) for each in reported.consumers),
-            descriptions=descriptions,
-            owners=_owners(descriptions, reported.consumers),
+            annotations=annotations,
+            owners=_owners(annotations, reported.consumers),
             reads=tuple((names.urn(each.dataset), each) for each in reported.reads),
             problems=(*names.ambiguity_remarks(), *self._missing_columns(edges)),
-            written=None
-            if reported.written is None
-            else frozenset(map(names.urn, reported.written)),
-            memory=reported.memory,
+            analysed_targets=None
+            if reported.analysed_targets is None
+            else frozenset(map(names.urn, reported.analysed_targets)),
+            stored_events=reported.stored_events,
         )
 
     def find(
@@ -287,7 +287,7 @@ class ReferenceResolver:
         return (resolution.urn, *resolution.candidates)
 
     def defining_files(self, urns: Iterable[str]) -> dict[str, str]:
-        """The query files that create some tables, each with an unambiguous name of its table."""
+        """The query files that create the tables, each with an unambiguous name of its table."""
         return self._names.defining_files(urns)
 
     def _report(self, reference: DatasetReference, resolution: Resolution) -> TableReport:
@@ -383,14 +383,14 @@ class _ReporterNames:
         return report.urn
 
     def candidates(self, references: Iterable[DatasetReference]) -> tuple[str, ...]:
-        """The URNs that some names may refer to."""
+        """The URNs that the names may refer to."""
         urns = (self._resolver.candidates(each, dialect=self._dialect) for each in references)
         return tuple(dict.fromkeys(chain.from_iterable(urns)))
 
     def ambiguity_remarks(self) -> Iterator[LineageProblem]:
         for name, report in sorted(self._ambiguous.items()):
             if self._reporter.removeprefix("sql:") in self._resolver.defining_files([report.urn]):
-                # The full name of the file's own table is also the end of another name.
+                # The full name of the table that this file defines is also the end of another name.
                 continue
             files = self._resolver.defining_files(report.candidates)
             if files:
@@ -442,15 +442,15 @@ def _unparsed(names: _ReporterNames, reported: ReportedUnparsedStatement) -> Unp
 
 
 def _owners(
-    descriptions: Iterable[tuple[str, ReportedAnnotations]], consumers: Iterable[CatalogEntity]
+    annotations: Iterable[tuple[str, ReportedAnnotations]], consumers: Iterable[CatalogEntity]
 ) -> dict[str, tuple[str, ...]]:
     """The names of the owners of each dataset and consumer, even if it is not in the store."""
     owners: dict[str, dict[str, None]] = {}
-    of_datasets = ((urn, each.owners) for urn, each in descriptions)
+    of_datasets = ((urn, each.owners) for urn, each in annotations)
     of_consumers = ((consumer_urn(each.urn), each.owners) for each in consumers)
-    for urn, some in (*of_datasets, *of_consumers):
-        if some:
-            owners.setdefault(urn, {}).update(dict.fromkeys(owner.name for owner in some))
+    for urn, reported in (*of_datasets, *of_consumers):
+        if reported:
+            owners.setdefault(urn, {}).update(dict.fromkeys(owner.name for owner in reported))
     return {urn: tuple(names) for urn, names in owners.items()}
 
 

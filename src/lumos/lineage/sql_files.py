@@ -104,8 +104,8 @@ def read_sql(file: Path, *, name: str, macros: jinja.Macros | None = None) -> Sq
 def model_name(file: str, template: NameTemplate | None = None) -> ModelName:
     """The table name of a file with a single query, from its path alone.
 
-    If a template matches the path, it decides. Otherwise the table is named after the file, or
-    after its folder if the name of the file is generic.
+    If the template matches the path, it determines the name. Otherwise the table is named after the
+    file, or after its folder if the name of the file is generic.
     """
     path = file.replace("\\", "/")
     repository, _, relative = path.rpartition("//")
@@ -139,16 +139,16 @@ class ProjectMacros:
 
     def of(self, file: Path) -> jinja.Macros:
         """The macros of the project that a file belongs to: the nearest folder with macros."""
-        found: jinja.Macros = {}
+        macros: jinja.Macros = {}
         for folder in file.parents:
             if folder in self._by_folder:
-                found = self._by_folder[folder]
+                macros = self._by_folder[folder]
                 break
             if (folder / MACROS_FOLDER).is_dir():
-                found = jinja.read_macros(_macro_texts(folder / MACROS_FOLDER))
-                self._by_folder[folder] = found
+                macros = jinja.read_macros(_macro_texts(folder / MACROS_FOLDER))
+                self._by_folder[folder] = macros
                 break
-        return self._by_folder.setdefault(file.parent, found)
+        return self._by_folder.setdefault(file.parent, macros)
 
 
 def _macro_texts(folder: Path) -> Iterator[str]:
@@ -218,7 +218,7 @@ def create_statement(file: SqlFile, dialect: str | None) -> str | None:
 
 
 def _is_query(sql: str) -> bool:
-    """Whether a text is a single SELECT without INTO, judged without parsing it."""
+    """Whether a text is a single SELECT without INTO, determined without parsing it."""
     depth = 0
     has_started = has_ended = False
     for token in _TOKEN.finditer(sql):
@@ -254,9 +254,9 @@ def report_sql_file(
         edges=edges,
         scripts=tuple(map(_drop_unknown_tables, lineage.scripts)) if edges else (),
         unparsed=tuple(map(_drop_unknown_names, lineage.unparsed)),
-        descriptions=tuple(_descriptions(file, script)),
+        annotations=tuple(_annotations(file, script)),
         problems=(*file.problems, *lineage.problems),
-        written=_analysed_targets(file, script),
+        analysed_targets=_analysed_targets(file, script),
     )
 
 
@@ -298,12 +298,12 @@ def _has_unknown_name(*tables: DatasetReference) -> bool:
     return any(isinstance(each, TableName) and UNKNOWN_NAME in each.parts for each in tables)
 
 
-def _descriptions(file: SqlFile, script: ScriptLineage) -> Iterator[ReportedAnnotations]:
+def _annotations(file: SqlFile, script: ScriptLineage) -> Iterator[ReportedAnnotations]:
     """Annotations of tables, from comments above the statements that write them.
 
-    If a file writes one table, its header describes that table. If it writes several, the header
-    only gives their owner and SLA, and a comment directly above the first statement belongs to that
-    statement.
+    If a file writes one table, its header describes that table. If it writes several, only the
+    owner and the SLA in the header apply to all of them, and a comment directly above the first
+    statement belongs to that statement.
     """
     header_by_table: dict[tuple[str, ...], HeaderComment] = {}
     first_line: int | None = None

@@ -159,7 +159,7 @@ _COLLECTION_KEYS: Final = {"$lookup": "from", "$graphLookup": "from", "$unionWit
 
 
 def collections_of(view: Dataset) -> tuple[str, ...]:
-    """The collections that a MongoDB view reads; empty if the dataset is not one."""
+    """The collections that a MongoDB view reads; empty for other datasets."""
     properties = view.properties or {}
     if view.platform != "mongodb" or _VIEW_ON not in properties:
         return ()

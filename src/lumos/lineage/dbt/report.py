@@ -103,7 +103,7 @@ class _ProjectReport:
             unparsed=tuple(self._unparsed()),
             jobs=tuple(self._job(key) for key in jobs),
             flows=tuple(self._flow(key) for key in jobs),
-            descriptions=tuple(self._descriptions()),
+            annotations=tuple(self._annotations()),
             problems=(
                 *self._project.problems,
                 *self._models_without_sql(jobs),
@@ -117,13 +117,13 @@ class _ProjectReport:
         assert table is not None
         job = self._job_urn(key)
         analysed = self._analysed.get(key)
-        in_sql: set[object] = set()
+        upstreams_in_sql: set[object] = set()
         for edge in analysed.edges if analysed else ():
-            in_sql.add(edge.upstream)
+            upstreams_in_sql.add(edge.upstream)
             yield msgspec.structs.replace(edge, job=job)
-        confidence = _DEPENDENCY_CONFIDENCE if in_sql else 1.0
+        confidence = _DEPENDENCY_CONFIDENCE if upstreams_in_sql else 1.0
         for upstream in self._relations.upstream(key):
-            if upstream not in in_sql and upstream != table:
+            if upstream not in upstreams_in_sql and upstream != table:
                 yield ReportedEdge(
                     upstream=upstream, downstream=table, job=job, confidence=confidence
                 )
@@ -181,7 +181,7 @@ class _ProjectReport:
         package, _, model = name.partition(".")
         return str(Urn.of(_PLATFORM, (package or self._project.name, model or key)))
 
-    def _descriptions(self) -> Iterator[ReportedAnnotations]:
+    def _annotations(self) -> Iterator[ReportedAnnotations]:
         for key, node in (*self._project.nodes.items(), *self._project.sources.items()):
             table = self._relations.table(key)
             if table is None:
@@ -289,7 +289,7 @@ def _meta(node: DbtNode) -> dict[str, Any]:
 
 
 def tag_texts(value: Any) -> tuple[str, ...]:
-    """The tags of a node, which are a text or a list."""
+    """The tags of a node, which are a string or a list."""
     if isinstance(value, str):
         return (value,) if value else ()
     return tuple(str(each) for each in value) if isinstance(value, list) else ()

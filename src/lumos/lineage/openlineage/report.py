@@ -61,11 +61,11 @@ _MAX_RUNNING: Final = 50
 
 def report_events(
     events: Iterable[OpenLineageEvent],
-    load_memories: Callable[[Collection[str]], Mapping[str, bytes]] = lambda _: {},
+    load_stored_events: Callable[[Collection[str]], Mapping[str, bytes]] = lambda _: {},
 ) -> Iterator[ReportedLineage]:
     """Report the lineage of each job, and of each dataset in events without a job.
 
-    `load_memories` loads the state that each reporter stored last time.
+    `load_stored_events` loads the encoded events that each reporter stored last time.
     """
     by_job: dict[JobKey, list[OpenLineageEvent]] = {}
     by_dataset: dict[DatasetKey, list[OpenLineageEvent]] = {}
@@ -75,12 +75,14 @@ def report_events(
         if event.dataset is not None:
             key = DatasetKey(event.dataset.namespace, event.dataset.name)
             by_dataset.setdefault(key, []).append(event)
-    memories = load_memories([*map(_job_reporter, by_job), *map(_dataset_reporter, by_dataset)])
+    stored_events = load_stored_events(
+        [*map(_job_reporter, by_job), *map(_dataset_reporter, by_dataset)]
+    )
     for job, job_events in by_job.items():
-        earlier = decode_events(memories.get(_job_reporter(job)))
+        earlier = decode_events(stored_events.get(_job_reporter(job)))
         yield _JobReport(job, earlier, job_events).build()
     for dataset, dataset_events in by_dataset.items():
-        earlier = decode_events(memories.get(_dataset_reporter(dataset)))
+        earlier = decode_events(stored_events.get(_dataset_reporter(dataset)))
         yield _dataset_report(dataset, [*earlier, *dataset_events])
 
 
@@ -145,11 +147,11 @@ class _JobReport:
             jobs=(self._job(),),
             flows=(self._flow(),),
             aliases=tuple(self._for_each_dataset(datasets, _alias)),
-            descriptions=tuple(self._for_each_dataset(datasets, _annotations_of)),
+            annotations=tuple(self._for_each_dataset(datasets, _annotations_of)),
             reads=tuple(self._reads()),
             problems=tuple(self._facets.problems),
             coverage=coverage,
-            memory=encode_events(
+            stored_events=encode_events(
                 self._events, {run.run_id for run in (*self._relevant_runs, *running)}
             ),
         )
@@ -259,7 +261,7 @@ class _JobReport:
 
 
 def _rank(run: OpenLineageRun) -> tuple[bool, datetime]:
-    """A sort key for runs: complete runs are the highest, since others may lack outputs."""
+    """A sort key for runs: complete runs rank highest, since other runs may lack outputs."""
     return run.state == "COMPLETE", run.last_at
 
 
@@ -274,7 +276,10 @@ def _run_by_output(runs: Iterable[OpenLineageRun]) -> dict[DatasetKey, OpenLinea
 def _relevant_runs(
     runs: Sequence[OpenLineageRun], output_runs: Iterable[OpenLineageRun]
 ) -> list[OpenLineageRun]:
-    """The runs that wrote the current outputs, the highest-ranked run, and the job definition."""
+    """The runs that wrote the current outputs, the highest-ranked run, and the job's definition.
+
+    The definition is the entry without a run id.
+    """
     run_ids = {run.run_id for run in output_runs} | {None, max(runs, key=_rank).run_id}
     return [run for run in runs if run.run_id in run_ids]
 
@@ -341,7 +346,10 @@ def _coverage(schema: SchemaFacet | None, lineage: ColumnLineageFacet | None) ->
 
 
 def _dataset_report(key: DatasetKey, events: list[OpenLineageEvent]) -> ReportedLineage:
-    """The lineage of a dataset, from its events without a job; facets of later events count."""
+    """The lineage of a dataset, from its events without a job.
+
+    Facets of later events override those of earlier ones.
+    """
     facets: Facets = {}
     for event in sorted(events, key=lambda each: each.at):
         facets |= (event.dataset.facets if event.dataset else None) or {}
@@ -356,10 +364,10 @@ def _dataset_report(key: DatasetKey, events: list[OpenLineageEvent]) -> Reported
         reporter=reporter,
         edges=edges,
         aliases=(alias,) if alias else (),
-        descriptions=(annotations,) if annotations else (),
+        annotations=(annotations,) if annotations else (),
         problems=tuple(reader.problems),
         coverage=_coverage(schema, lineage) if lineage else ColumnCoverage(),
-        memory=encode_events(events, {None}),
+        stored_events=encode_events(events, {None}),
     )
 
 

@@ -114,7 +114,7 @@ def encode_events(events: Iterable[OpenLineageEvent], runs: Collection[str | Non
 def _events_to_store(
     events: Mapping[tuple[datetime, bytes], OpenLineageEvent],
 ) -> list[OpenLineageEvent]:
-    """The first event, which has the start time, and the last of events with equal content."""
+    """The first event, which has the start time, and of events with equal content the last."""
     ordered = sorted(events)
     last_times = {content: at for at, content in ordered}
     return [

@@ -120,8 +120,8 @@ def chunks(log: LogFile, size: int = _CHUNK_BYTES) -> Iterator[LogChunk]:
     elif log.format == "parquet":
         import pyarrow.parquet as pq
 
-        for number in range(pq.read_metadata(log.path).num_row_groups):
-            yield LogChunk(log, number, number + 1)
+        for row_group in range(pq.read_metadata(log.path).num_row_groups):
+            yield LogChunk(log, row_group, row_group + 1)
     else:
         yield LogChunk(log)
 
@@ -149,25 +149,25 @@ def _open(path: str, *, compressed: bool, size: int) -> Iterator[BinaryIO]:
             yield stored
             return
         with gzip.GzipFile(fileobj=stored) as decompressed:
-            limited = _Bounded(decompressed, path, max_decompressed_bytes(size))
+            limited = _BoundedStream(decompressed, path, max_decompressed_bytes(size))
             yield io.BufferedReader(limited, 1024 * 1024)
 
 
-class _Bounded(io.RawIOBase):
+class _BoundedStream(io.RawIOBase):
     """A stream that raises an error if more bytes than a limit are read."""
 
     def __init__(self, stream: BinaryIO | gzip.GzipFile, path: str, limit: int) -> None:
         self._stream = stream
         self._path = path
-        self._left = limit
+        self._remaining = limit
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
         data = self._stream.read(len(buffer))
-        self._left -= len(data)
-        if self._left < 0:
+        self._remaining -= len(data)
+        if self._remaining < 0:
             raise UnreadableLog(self._path, "its decompressed size exceeds the limit")
         buffer[: len(data)] = data
         return len(data)
@@ -235,7 +235,7 @@ def _csv_rows(chunk: LogChunk) -> Iterator[LogRowValues]:
         for cells in islice(reader, 1 if log.has_header else 0, None):
             if len(cells) < min_cells:
                 if cells:
-                    yield _UNREADABLE
+                    yield _UNREADABLE_ROW
                 continue
             cells.append(None)  # type: ignore[arg-type]
             yield pick(cells)
@@ -243,7 +243,7 @@ def _csv_rows(chunk: LogChunk) -> Iterator[LogRowValues]:
         raise UnreadableLog(log.path, f"{problem} in line {reader.line_num:,}") from None
 
 
-_UNREADABLE: Final[LogRowValues] = (None,) * len(FIELDS)
+_UNREADABLE_ROW: Final[LogRowValues] = (None,) * len(FIELDS)
 
 # The server's own log
 
@@ -279,8 +279,8 @@ def _json(
     if recognised is None:
         return None
     paths = list(keys.values())
-    found = {field: paths[index] for field, index in recognised.indexes.items()}
-    return _log(format, recognised, keys=found)
+    field_paths = {field: paths[index] for field, index in recognised.indexes.items()}
+    return _log(format, recognised, keys=field_paths)
 
 
 def _object(line: bytes) -> dict[str, Any] | None:
@@ -335,9 +335,9 @@ def _json_lines(chunk: LogChunk) -> Iterator[LogRowValues]:
             try:
                 record = decode_json(line.removeprefix(b"\xef\xbb\xbf"))
             except msgspec.DecodeError:
-                yield _UNREADABLE
+                yield _UNREADABLE_ROW
                 continue
-            yield _pick_values(record, paths) if isinstance(record, dict) else _UNREADABLE
+            yield _pick_values(record, paths) if isinstance(record, dict) else _UNREADABLE_ROW
 
 
 def _json_document(chunk: LogChunk) -> Iterator[LogRowValues]:
@@ -388,9 +388,11 @@ def _parquet_rows(chunk: LogChunk) -> Iterator[LogRowValues]:
             columns = sorted({path[0] for path in log.keys.values()})
             for batch in file.iter_batches(10_000, row_groups=groups, columns=columns):
                 # Nanosecond timestamps would need pandas.
-                found = {name: _to_python(batch.column(name)) for name in columns}
+                values_by_column = {name: _to_python(batch.column(name)) for name in columns}
                 columns_of_fields = (
-                    found[log.keys[field][0]] if field in log.keys else repeat(None, len(batch))
+                    values_by_column[log.keys[field][0]]
+                    if field in log.keys
+                    else repeat(None, len(batch))
                     for field in FIELDS
                 )
                 yield from zip(*columns_of_fields, strict=True)
@@ -406,6 +408,7 @@ def _to_python(array: Any) -> list[Any]:
     return list(array.to_pylist())
 
 
+# The id of a PostgreSQL session: its start time and process id, in hexadecimal.
 SESSION: Final = re.compile(r"[0-9a-f]{8,16}\.[0-9a-f]+")
 _ENTRY: Final = re.compile(
     r"(?P<time>\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?(?: [A-Z]{3,5}|[+-]\d\d(?::?\d\d)?)?)"
@@ -437,19 +440,19 @@ def is_server_log(text: str) -> bool:
 def server_log_entries(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
     """The LOG entries with their continuation lines."""
     entry: dict[str, Any] | None = None
-    more: list[str] = []
+    continuation: list[str] = []
     for line in lines:
         # Only a line that begins with a date can begin an entry.
         match = _ENTRY.match(line) if line[:4].isdigit() else None
         if match is None:
-            more.append(line)
+            continuation.append(line)
             continue
         if entry is not None:
-            yield {**entry, "message": "".join((entry["message"], *more))}
-        more = []
+            yield {**entry, "message": "".join((entry["message"], *continuation))}
+        continuation = []
         entry = _entry(match) if match["level"] == "LOG" else None
     if entry is not None:
-        yield {**entry, "message": "".join((entry["message"], *more))}
+        yield {**entry, "message": "".join((entry["message"], *continuation))}
 
 
 def _entry(match: re.Match[str]) -> dict[str, Any]:
