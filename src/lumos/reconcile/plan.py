@@ -19,7 +19,7 @@ def repair_statements(
     keys: Mapping[str, Sequence[str]],
     schemas: Mapping[str, Schema],
 ) -> Iterator[str]:
-    """The statements for some findings; those that need a decision are comments.
+    """The statements for the findings; those that need a decision are SQL comments.
 
     `keys` are the partition keys of tables by name, and `schemas` those of datasets by URN.
     """
@@ -31,8 +31,8 @@ def repair_statements(
                 yield from _add_partitions(each, keys)
             case "stale_statistics":
                 assert each.table is not None
-                by = keys.get(each.table, ())
-                partition = f" PARTITION ({', '.join(map(quoted_name, by))})" if by else ""
+                names = ", ".join(map(quoted_name, keys.get(each.table, ())))
+                partition = f" PARTITION ({names})" if names else ""
                 yield f"ANALYZE TABLE {_table(each)}{partition} COMPUTE STATISTICS;"
             case "schema_difference":
                 yield from _change_columns(each)
@@ -105,7 +105,7 @@ def _create_table(finding: ReconcileFinding, schemas: Mapping[str, Schema]) -> I
         for field in schema.fields
         if field.partition
     )
-    partitioned = f" PARTITIONED BY ({keys})" if keys else ""
+    partition_clause = f" PARTITIONED BY ({keys})" if keys else ""
     # Tables have folders, while the location of a dataset may be one file.
     location = finding.location
     name = _comment(name_in(urn))
@@ -115,7 +115,7 @@ def _create_table(finding: ReconcileFinding, schemas: Mapping[str, Schema]) -> I
     yield f"-- {_comment(finding.location)} has no table. If it is needed:"
     yield (
         f"-- CREATE EXTERNAL TABLE {quoted_name(_comment(name))} ({_comment(columns)})"
-        f"{_comment(partitioned)} STORED AS {_STORED_AS[format]} "
+        f"{_comment(partition_clause)} STORED AS {_STORED_AS[format]} "
         f"LOCATION {quoted_text(_comment(location))};"
     )
 
