@@ -108,10 +108,10 @@ def _affected_uses(impact: DatasetImpact, findings: Sequence[Finding]) -> tuple[
                     path=path, reason=reason.text, file=reason.file, line=reason.line
                 )
     # Uses with a line come first.
-    ordered = sorted(
+    sorted_uses = sorted(
         uses.values(), key=lambda use: (use.line is None, use.file or "", use.line or 0, use.path)
     )
-    return tuple(ordered[:_MAX_USES])
+    return tuple(sorted_uses[:_MAX_USES])
 
 
 def _changed_fields(paths: Iterable[str], reason: Reason) -> list[str]:

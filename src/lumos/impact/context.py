@@ -156,15 +156,15 @@ class ImpactContext:
                 urns.update(urn for _, urn in derivation.tables)
                 urns.update(edge.upstream for edge in derivation.edges)
         shared = self._shared_schemas
-        missing = urns - shared.keys()
-        shared.update(dict.fromkeys(missing) | self.store.schemas.current(missing))
+        missing_urns = urns - shared.keys()
+        shared.update(dict.fromkeys(missing_urns) | self.store.schemas.current(missing_urns))
         return shared
 
     @cached_property
     def _owners(self) -> Mapping[str, tuple[str, ...]]:
         unscanned = {node.urn for node in self._walk.nodes if node.state is None}
-        reported = self.store.lineage.owners(unscanned) if unscanned else {}
-        return reported | self.store.owners(self.datasets)
+        reported_owners = self.store.lineage.owners(unscanned) if unscanned else {}
+        return reported_owners | self.store.owners(self.datasets)
 
 
 def analyse_derivation(

@@ -141,10 +141,10 @@ def _without_invalid_reorderings(
     changes: Sequence[AnySchemaChange], present: Schema
 ) -> Iterator[AnySchemaChange]:
     """The changes, except reorderings that do not match the columns."""
-    removed = {change.path for change in changes if isinstance(change, FieldRemoved)}
+    removed_paths = {change.path for change in changes if isinstance(change, FieldRemoved)}
     siblings: dict[str, set[str]] = {}
     for path in column_parts(present):
-        if path not in removed:
+        if path not in removed_paths:
             siblings.setdefault(parent_of(path), set()).add(last_name(path))
     for change in changes:
         if not isinstance(change, Reordered) or set(change.after) == siblings.get(change.path):

@@ -64,16 +64,16 @@ def _dataset(report: ImpactReport, replace_urns: DisplayNames) -> Iterator[str]:
     if len(report.changes) > 1:
         yield from (f"- {_change(each)}" for each in report.changes)
         yield ""
-    listed = [row for row in report.downstream if row.is_listed]
-    if listed:
+    listed_rows = [row for row in report.downstream if row.is_listed]
+    if listed_rows:
         yield "| Dataset | Verdict | Owner | Why |"
         yield "|---|---|---|---|"
-        yield from (_row(each, replace_urns) for each in listed[:_MAX_ROWS])
+        yield from (_row(each, replace_urns) for each in listed_rows[:_MAX_ROWS])
         yield ""
-    if len(listed) > _MAX_ROWS:
-        yield f"and {plural(len(listed) - _MAX_ROWS, 'more dataset')}."
+    if len(listed_rows) > _MAX_ROWS:
+        yield f"and {plural(len(listed_rows) - _MAX_ROWS, 'more dataset')}."
         yield ""
-    unaffected = len(report.downstream) - len(listed)
+    unaffected = len(report.downstream) - len(listed_rows)
     if report.downstream:
         share = int(100 * report.coverage)
         unused = (
@@ -85,15 +85,15 @@ def _dataset(report: ImpactReport, replace_urns: DisplayNames) -> Iterator[str]:
             f"{unused if unaffected else ''}"
         )
         yield ""
-    with_details = [
+    detailed_rows = [
         row
-        for row in listed[:_MAX_ROWS]
+        for row in listed_rows[:_MAX_ROWS]
         if row.verdict != "COMPATIBLE" or row.changed or row.is_contradicted
     ]
-    if with_details:
+    if detailed_rows:
         yield "<details><summary>Details</summary>"
         yield ""
-        for row in with_details:
+        for row in detailed_rows:
             yield from _details(row, replace_urns)
         yield "</details>"
         yield ""

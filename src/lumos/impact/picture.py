@@ -125,19 +125,19 @@ def _reason(reason: ReasonReport, replace_urns: DisplayNames) -> BoxReason:
     )
 
 
-def _combine(one: BoxImpact, other: BoxImpact) -> BoxImpact:
+def _combine(first: BoxImpact, second: BoxImpact) -> BoxImpact:
     """The combined impact of two changes on a dataset, with the worse verdict."""
-    verdicts = [each.verdict for each in (one, other) if each.verdict is not None]
-    affected_impacts = [each for each in (one, other) if each.affected] or [one, other]
+    verdicts = [each.verdict for each in (first, second) if each.verdict is not None]
+    affected_impacts = [each for each in (first, second) if each.affected] or [first, second]
     return BoxImpact(
         verdict=min(verdicts, key=_MARKS_BY_SEVERITY.index, default=None),
-        affected=one.affected or other.affected,
-        changes=(*one.changes, *other.changes),
+        affected=first.affected or second.affected,
+        changes=(*first.changes, *second.changes),
         reasons=tuple(
             dict.fromkeys(reason for each in affected_impacts for reason in each.reasons)
         ),
-        columns=tuple(dict.fromkeys((*one.columns, *other.columns))),
-        recommendations=tuple(dict.fromkeys((*one.recommendations, *other.recommendations))),
+        columns=tuple(dict.fromkeys((*first.columns, *second.columns))),
+        recommendations=tuple(dict.fromkeys((*first.recommendations, *second.recommendations))),
     )
 
 

@@ -410,10 +410,12 @@ def apply_result_changes(stored: Schema, before: Schema, after: Schema) -> Schem
     fields = [_changed_field(field, old.get(name), new.get(name))
               for name, field in stored_fields.items()
               if name not in old or name in new]  # fmt: skip
-    added = [field for name, field in new.items() if name not in old and name not in stored_fields]
+    added_fields = [
+        field for name, field in new.items() if name not in old and name not in stored_fields
+    ]
     if list(stored_fields) != list(old):
-        return Schema(fields=(*fields, *added))
-    by_name = _by_name([*fields, *added])
+        return Schema(fields=(*fields, *added_fields))
+    by_name = _by_name([*fields, *added_fields])
     return Schema(fields=tuple(by_name[name] for name in new))
 
 

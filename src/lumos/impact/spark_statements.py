@@ -246,12 +246,12 @@ class _ScriptReader:
     def _required_tables(self, renamed: RenamedQuery) -> list[tuple[str, RenamedQuery]]:
         """The queries of all temporary tables that a query reads, in order of dependency."""
         required: list[tuple[str, RenamedQuery]] = []
-        added: set[str] = set()
+        added_names: set[str] = set()
 
         def add(name: str) -> None:
-            if name in added:
+            if name in added_names:
                 return
-            added.add(name)
+            added_names.add(name)
             temporary = self._all_temporary[name]
             if temporary.problem is not None:
                 raise UnsupportedStatement(

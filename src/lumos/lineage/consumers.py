@@ -172,18 +172,18 @@ def with_consumers(
 def join_lineage(
     reporter: str,
     consumers: Iterable[Consumer],
-    analysed: Iterable[ReportedLineage],
+    sql_lineages: Iterable[ReportedLineage],
     problems: Iterable[LineageProblem] = (),
 ) -> ReportedLineage:
-    """The lineage of consumers; `analysed` is the lineage of their SQL."""
-    all_consumers, all_analysed = tuple(consumers), tuple(analysed)
+    """The lineage of consumers; `sql_lineages` is the lineage of their SQL."""
+    all_consumers, all_sql_lineages = tuple(consumers), tuple(sql_lineages)
     links_in_sql = {
-        (edge.upstream, edge.downstream) for each in all_analysed for edge in each.edges
+        (edge.upstream, edge.downstream) for each in all_sql_lineages for edge in each.edges
     }
     return ReportedLineage(
         reporter=reporter,
         edges=(
-            *(edge for each in all_analysed for edge in each.edges),
+            *(edge for each in all_sql_lineages for edge in each.edges),
             *(
                 edge
                 for consumer in all_consumers
@@ -191,9 +191,9 @@ def join_lineage(
                 if edge.columns or edge.uses or (edge.upstream, edge.downstream) not in links_in_sql
             ),
         ),
-        scripts=tuple(script for each in all_analysed for script in each.scripts),
-        unparsed=tuple(statement for each in all_analysed for statement in each.unparsed),
+        scripts=tuple(script for each in all_sql_lineages for script in each.scripts),
+        unparsed=tuple(statement for each in all_sql_lineages for statement in each.unparsed),
         consumers=tuple(each.entity for each in all_consumers),
-        problems=(*problems, *(problem for each in all_analysed for problem in each.problems)),
-        coverage=sum((each.coverage for each in all_analysed), ColumnCoverage()),
+        problems=(*problems, *(problem for each in all_sql_lineages for problem in each.problems)),
+        coverage=sum((each.coverage for each in all_sql_lineages), ColumnCoverage()),
     )

@@ -141,11 +141,11 @@ class FileReader:
     def _consumers(self, export: ConsumerExport, file: str) -> FileReport | FailedFile:
         if not export.consumers and export.problems:
             return FailedFile(name=file, problems=export.problems)
-        analysed = self._analyse_consumers(export.consumers, export.reporter)
+        sql_lineages = self._analyse_consumers(export.consumers, export.reporter)
         lineage = join_lineage(
             export.reporter,
             export.consumers,
-            analysed,
+            sql_lineages,
             (*export.problems, *self._unknown_engines(export)),
         )
         return FileReport(lineage=lineage, file=file, dialect=self._dialect)
@@ -163,7 +163,7 @@ class FileReader:
             if each.sql is not None:
                 group = by_engine.setdefault((each.dialect or self._dialect, each.platform), {})
                 group[each.entity.urn] = each
-        analysed: list[ReportedLineage] = []
+        sql_lineages: list[ReportedLineage] = []
         for (dialect, platform), by_urn in by_engine.items():
             columns = ColumnLookup(
                 self._names, self._schemas, dialect=dialect, platform=platform, declared=declared
@@ -175,8 +175,8 @@ class FileReader:
                 lineage = report_script(
                     script, reporter=reporter, platform=platform, text=texts[urn]
                 )
-                analysed.append(with_consumers(lineage, by_urn[urn], tables))
-        return analysed
+                sql_lineages.append(with_consumers(lineage, by_urn[urn], tables))
+        return sql_lineages
 
     def _unknown_engines(self, export: ConsumerExport) -> Iterator[LineageProblem]:
         """A remark for each database engine without a known SQL dialect."""
@@ -239,8 +239,8 @@ class FileReader:
         lineage = dbt.report_project(project, lineages)
         target = file.file.absolute().parent
         consumers = tuple(dbt.project_consumers(project, relations, folder=target.parent))
-        analysed = self._analyse_consumers(consumers, lineage.reporter, relations.columns())
-        consumer_lineage = join_lineage(lineage.reporter, consumers, analysed)
+        sql_lineages = self._analyse_consumers(consumers, lineage.reporter, relations.columns())
+        consumer_lineage = join_lineage(lineage.reporter, consumers, sql_lineages)
         return FileReport(
             lineage=msgspec.structs.replace(
                 lineage,
@@ -414,7 +414,7 @@ def sort_by_dependency(texts: Mapping[str, str]) -> list[str]:
         for key, text in texts.items()
     }
     # Depth first, so that a cycle only affects the order of its own texts.
-    ordered: list[str] = []
+    sorted_keys: list[str] = []
     visited: set[str] = set()
     for start in texts:
         path = [] if start in visited else [(start, iter(sorted(dependencies[start])))]
@@ -423,9 +423,9 @@ def sort_by_dependency(texts: Mapping[str, str]) -> list[str]:
             key, remaining = path[-1]
             dependency = next((each for each in remaining if each not in visited), None)
             if dependency is None:
-                ordered.append(key)
+                sorted_keys.append(key)
                 path.pop()
             else:
                 visited.add(dependency)
                 path.append((dependency, iter(sorted(dependencies[dependency]))))
-    return ordered
+    return sorted_keys

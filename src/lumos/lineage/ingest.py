@@ -166,11 +166,15 @@ class LineageIngest:
             reader.close()
         self._problems += reader.problems
         prefix = reporter_prefix(settings)
-        known = () if self._store is None else self._store.lineage.active_reporters(prefix)
-        absent = [name for name in known if name.removeprefix(prefix) not in reader.listed]
+        known_reporters = (
+            () if self._store is None else self._store.lineage.active_reporters(prefix)
+        )
+        missing_reporters = [
+            name for name in known_reporters if name.removeprefix(prefix) not in reader.listed
+        ]
         # A user who lost permissions sees no DAGs.
         is_doubtful = not reader.listed and not self._accept_removals
-        (self._held_dags if is_doubtful else self._missing_dags).extend(absent)
+        (self._held_dags if is_doubtful else self._missing_dags).extend(missing_reporters)
 
     def _record(
         self, inputs: InputFiles, servers: Sequence[AirflowSettings]
@@ -314,25 +318,25 @@ class LineageIngest:
 
     def _add_earlier_edges(self, resolved: ResolvedLineage, file: str) -> ResolvedLineage:
         """Add earlier edges of targets whose statements could not be parsed this time."""
-        analysed = resolved.analysed_targets
-        if analysed is None or self._store is None:
+        analysed_urns = resolved.analysed_targets
+        if analysed_urns is None or self._store is None:
             return resolved
         earlier_owners = self._store.lineage.owners_by(resolved.reporter)
-        owners = {urn: each for urn, each in earlier_owners.items() if urn not in analysed}
+        owners = {urn: each for urn, each in earlier_owners.items() if urn not in analysed_urns}
         resolved = msgspec.structs.replace(resolved, owners={**owners, **resolved.owners})
         stored_edges = self._store.lineage.edges_by(resolved.reporter)
-        earlier = [edge for edge in stored_edges if edge.downstream not in analysed]
-        if not earlier:
+        earlier_edges = [edge for edge in stored_edges if edge.downstream not in analysed_urns]
+        if not earlier_edges:
             return resolved
         reason = (
             "Some statements could not be parsed. The earlier lineage of these datasets is kept: "
-            f"{', '.join(sorted({edge.downstream for edge in earlier}))}."
+            f"{', '.join(sorted({edge.downstream for edge in earlier_edges}))}."
         )
         remark = LineageProblem(place=file, reason=reason, severity="remark")
         return msgspec.structs.replace(
             resolved,
-            edges=(*resolved.edges, *earlier),
-            scripts=(*resolved.scripts, *self._earlier_scripts(resolved.reporter, earlier)),
+            edges=(*resolved.edges, *earlier_edges),
+            scripts=(*resolved.scripts, *self._earlier_scripts(resolved.reporter, earlier_edges)),
             problems=(*resolved.problems, remark),
         )
 

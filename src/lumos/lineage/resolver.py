@@ -61,9 +61,9 @@ class SchemaCache:
 
     def load(self, urns: Iterable[str]) -> None:
         """Load the schemas of several datasets at once."""
-        missing = {*urns} - self._schemas.keys()
-        current = {} if self._store is None else self._store.schemas.current(missing)
-        self._schemas |= {urn: current.get(urn) for urn in missing}
+        missing_urns = {*urns} - self._schemas.keys()
+        current = {} if self._store is None else self._store.schemas.current(missing_urns)
+        self._schemas |= {urn: current.get(urn) for urn in missing_urns}
 
     def path_in_schema_case(self, urn: str, path: str) -> str:
         """A path with its column in the case of the schema.
@@ -134,13 +134,13 @@ class ColumnLookup:
     def add_created(self, created_columns: Mapping[Parts, Sequence[str]]) -> frozenset[Parts]:
         """Add columns of created tables; returns those tables that were unknown when looked up."""
         by_urn = {self._find(parts).urn: columns for parts, columns in created_columns.items()}
-        changed = {
+        changed_tables = {
             urn: dict.fromkeys(columns, "")
             for urn, columns in by_urn.items()
             if list(self._created.get(urn, ())) != list(columns)
         }
-        self._created |= changed
-        return frozenset(parts for urn in changed for parts in self._not_found.get(urn, ()))
+        self._created |= changed_tables
+        return frozenset(parts for urn in changed_tables for parts in self._not_found.get(urn, ()))
 
     def __call__(self, parts: Parts) -> Mapping[str, str] | None:
         columns = self._declared.get(parts) or self._stored_columns(parts)
@@ -242,8 +242,10 @@ class ReferenceResolver:
     def resolve(self, reported: ReportedLineage, *, dialect: str | None) -> ResolvedLineage:
         """Resolve the lineage of one reporter; ambiguous names become problems."""
         names = _ReporterNames(self, reported, dialect)
-        resolved = [(each, self._edge(names, reported.reporter, each)) for each in reported.edges]
-        edges = tuple(_select_highest_rank(resolved))
+        resolved_edges = [
+            (each, self._edge(names, reported.reporter, each)) for each in reported.edges
+        ]
+        edges = tuple(_select_highest_rank(resolved_edges))
         annotations = tuple((names.urn(each.dataset), each) for each in reported.annotations)
         return ResolvedLineage(
             reporter=reported.reporter,

@@ -226,12 +226,14 @@ class LineageService:
             with self._publishing(), store.transaction() as transaction:
                 transaction.lineage.retract(USER_REPORTER, [link])
                 transaction.audit("lineage remove", " -> ".join(link), at=at)
-        others = {edge.origin for each in store.lineage.between([link]) for edge in each.origins}
+        other_reporters = {
+            edge.origin for each in store.lineage.between([link]) for edge in each.origins
+        }
         return EdgeReport(
             upstream=ends[0],
             downstream=ends[1],
             change="removed" if exists else "not there",
-            still_told_by=tuple(sorted(others)),
+            still_told_by=tuple(sorted(other_reporters)),
         )
 
     def _resolve_datasets(

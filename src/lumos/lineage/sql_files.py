@@ -263,13 +263,13 @@ def report_sql_file(
 def _analysed_targets(file: SqlFile, script: ScriptLineage) -> tuple[TableName, ...] | None:
     """The tables that analysed statements write; None if all statements were analysed."""
     lines = file.sql.splitlines()
-    analysed = {
+    analysed_numbers = {
         each.number
         for each in script.statements
         if each.kind != _COMMAND or not _moves_data(lines, each.line)
     }
-    failed = {each.statement for each in script.unresolved if each.severity == "error"}
-    if failed | {each.number for each in script.statements} <= analysed:
+    failed_numbers = {each.statement for each in script.unresolved if each.severity == "error"}
+    if failed_numbers | {each.number for each in script.statements} <= analysed_numbers:
         return None
     return tuple(TableName(parts=write.table) for write in script.writes)
 
@@ -312,8 +312,8 @@ def _annotations(file: SqlFile, script: ScriptLineage) -> Iterator[ReportedAnnot
         statement_header = header_above(lines, statement.line)
         for write in statement.writes:
             first_line = statement.line if first_line is None else first_line
-            earlier = header_by_table.get(write.table, HeaderComment())
-            header_by_table[write.table] = earlier.merge(statement_header)
+            earlier_header = header_by_table.get(write.table, HeaderComment())
+            header_by_table[write.table] = earlier_header.merge(statement_header)
     if first_line is None:
         return
     file_comment = header_of(file.text)

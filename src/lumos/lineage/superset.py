@@ -404,9 +404,11 @@ def _chart_sql(parameters: Mapping[str, Any], dataset: _Dataset) -> str | None:
 
 def _other_names(parameters: Mapping[str, Any], dataset: _Dataset) -> Iterator[str]:
     """Columns and saved metrics under keys that only some kinds of charts have."""
-    known = {f"{key}{suffix}" for key in (*_COLUMN_KEYS, *_METRIC_KEYS) for suffix in ("", "_b")}
+    known_keys = {
+        f"{key}{suffix}" for key in (*_COLUMN_KEYS, *_METRIC_KEYS) for suffix in ("", "_b")
+    }
     for key, value in parameters.items():
-        if key in known or key.endswith(_DISPLAY_SUFFIXES):
+        if key in known_keys or key.endswith(_DISPLAY_SUFFIXES):
             continue
         # Maps have `spatial: {latCol: latitude, lonCol: longitude}`.
         for each in value.values() if isinstance(value, dict) else _as_list(value):

@@ -39,8 +39,8 @@ class TableContents:
         """Count a file."""
         self.files += 1
         self.bytes += max(file.size, 0)
-        known = self.rows is not None and file.row_count is not None
-        self.rows = (self.rows or 0) + (file.row_count or 0) if known else None
+        are_rows_known = self.rows is not None and file.row_count is not None
+        self.rows = (self.rows or 0) + (file.row_count or 0) if are_rows_known else None
         self.formats[file.format] += 1
         self._newest = max(self._newest, (file.modified, file.schema_fingerprint))
 

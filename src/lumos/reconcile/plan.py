@@ -71,12 +71,12 @@ def _add_partitions(finding: ReconcileFinding, keys: Mapping[str, Sequence[str]]
 
 
 def _change_columns(finding: ReconcileFinding) -> Iterator[str]:
-    added = []
+    new_columns = []
     for change in finding.changes:
         is_column = "." not in change.path and "[" not in change.path
         name = quoted_name(change.path)
         if change.kind == "added" and is_column and isinstance(change.after, str):
-            added.append(f"{name} {_hive_type(change.after)}")
+            new_columns.append(f"{name} {_hive_type(change.after)}")
         elif change.kind == "removed" and is_column:
             yield _note(finding, f"the files have no column {name}; queries return NULL.")
         elif is_column and isinstance(change.after, str):
@@ -84,8 +84,8 @@ def _change_columns(finding: ReconcileFinding) -> Iterator[str]:
             yield f"ALTER TABLE {_table(finding)} CHANGE COLUMN {name} {name} {type};"
         else:
             yield _note(finding, f"{change.path} differs ({change.kind}).")
-    if added:
-        yield f"ALTER TABLE {_table(finding)} ADD COLUMNS ({', '.join(added)});"
+    if new_columns:
+        yield f"ALTER TABLE {_table(finding)} ADD COLUMNS ({', '.join(new_columns)});"
 
 
 def _create_table(finding: ReconcileFinding, schemas: Mapping[str, Schema]) -> Iterator[str]:

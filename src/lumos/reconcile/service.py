@@ -403,14 +403,14 @@ def _location_findings(tables: Sequence[_Table]) -> Iterator[ReconcileFinding]:
             )
         outer = next((each for each in parent_folders(location) if each in by_location), None)
         if outer is not None:
-            others = tuple(table.name for table in by_location[outer])
+            outer_tables = tuple(table.name for table in by_location[outer])
             yield ReconcileFinding(
                 kind="nested_location",
                 location=location,
                 table=names[0],
                 table_urn=tables_at_location[0].known.urn,
-                other_tables=others,
-                details=f"inside {outer}, the location of {', '.join(others)}",
+                other_tables=outer_tables,
+                details=f"inside {outer}, the location of {', '.join(outer_tables)}",
             )
 
 
@@ -434,13 +434,17 @@ def _table_findings(
         )
 
     registered = table.registered
-    missing = [
+    missing_partitions = [
         each
         for each in partitions
         if each.location not in contents.partitions_with_files and is_scanned(each.location)
     ]
     has_data = contents.files > 0 or dataset is not None
-    if table.is_scanned and not has_data and (not partitions or len(missing) == len(partitions)):
+    if (
+        table.is_scanned
+        and not has_data
+        and (not partitions or len(missing_partitions) == len(partitions))
+    ):
         partition_note = f"; all {len(partitions):,} partitions are empty" if partitions else ""
         kind = "managed" if registered.managed else "external"
         yield finding(
@@ -449,14 +453,15 @@ def _table_findings(
             count=len(partitions) or None,
         )
         return
-    if missing:
+    if missing_partitions:
         yield finding(
             kind="partitions_missing",
-            details=f"{len(missing):,} of {plural(len(partitions), 'partition')} without files",
-            count=len(missing),
+            details=f"{len(missing_partitions):,} of {plural(len(partitions), 'partition')} "
+            "without files",
+            count=len(missing_partitions),
             partitions=tuple(
                 ReconciledPartition(values=each.values, location=each.location)
-                for each in missing[:_MAX_PARTITIONS]
+                for each in missing_partitions[:_MAX_PARTITIONS]
             ),
         )
     # An incomplete list of partitions proves nothing about folders that are not in it.
@@ -504,8 +509,8 @@ def _table_findings(
 
 def _describe_changes(changes: Sequence[Finding]) -> str:
     order = {Verdict.BREAKING: 0, Verdict.UNDETERMINED: 1}
-    ordered = sorted(changes, key=lambda each: order.get(each.consumer, 2))
-    texts = [sentence_of(each.change) for each in ordered[:_MAX_CHANGES]]
+    sorted_changes = sorted(changes, key=lambda each: order.get(each.consumer, 2))
+    texts = [sentence_of(each.change) for each in sorted_changes[:_MAX_CHANGES]]
     more = len(changes) - len(texts)
     return "; ".join(texts) + (f"; {more:,} more" if more else "")
 

@@ -304,10 +304,10 @@ class LogIngest:
 
     def _earlier_edges(self, reporter: str) -> Iterator[Edge]:
         """The edges from earlier logs of the same name, with current URNs."""
-        known = self._store.lineage.edges_by(reporter)
-        ends = {end for edge in known for end in (edge.upstream, edge.downstream)}
+        stored_edges = self._store.lineage.edges_by(reporter)
+        ends = {end for edge in stored_edges for end in (edge.upstream, edge.downstream)}
         datasets = self._tables.current_datasets(end for end in ends if end not in self._tables)
-        for edge in known:
+        for edge in stored_edges:
             yield Edge(
                 upstream=datasets.get(edge.upstream, edge.upstream),
                 downstream=datasets.get(edge.downstream, edge.downstream),
@@ -323,14 +323,14 @@ class LogIngest:
 def assign_reads(store: Store, tables: LogTables, *, at: datetime) -> int:
     """Assign reads of formerly unknown tables to datasets; return the number of datasets."""
     datasets = tables.current_datasets(store.usage.unknown_datasets())
-    known = store.usage.without_aspect()
-    if datasets or known:
+    read_urns = store.usage.without_aspect()
+    if datasets or read_urns:
         with store.transaction() as transaction:
             usage = transaction.usage
             for urn, dataset in datasets.items():
                 usage.move(urn, dataset)
-            usage.derive({*datasets.values(), *known}, at=at)
-    return len(datasets) + len(known)
+            usage.derive({*datasets.values(), *read_urns}, at=at)
+    return len(datasets) + len(read_urns)
 
 
 def refresh_usage(store: Store, changed: set[str], retention_days: int, *, at: datetime) -> None:

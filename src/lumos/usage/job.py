@@ -137,12 +137,12 @@ class QueryLog:
         files = list(self._key_files(counted))
         if not files:
             return NewStatementsOnSpark(frame.withColumn("is_new", F.lit(True)))
-        known = task_rows(self._spark, _KEY_FILES, files)
-        known = known.mapInArrow(_keys_in(self._keys.access), "key bigint").distinct()
+        counted_keys = task_rows(self._spark, _KEY_FILES, files)
+        counted_keys = counted_keys.mapInArrow(_keys_in(self._keys.access), "key bigint").distinct()
         if sum(keys for _, keys in files) <= _BROADCAST_LIMIT:
-            known = F.broadcast(known)
-        known = known.withColumn("is_known", F.lit(True))
-        frame = frame.join(known, on="key", how="left")
+            counted_keys = F.broadcast(counted_keys)
+        counted_keys = counted_keys.withColumn("is_known", F.lit(True))
+        frame = frame.join(counted_keys, on="key", how="left")
         frame = frame.withColumn("is_new", F.col("is_known").isNull()).drop("is_known")
         return NewStatementsOnSpark(frame.where("is_new or is_sum"))
 

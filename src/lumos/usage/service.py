@@ -253,19 +253,19 @@ class UsageService:
     def forget(self, log: str) -> ForgottenReport:
         """Remove everything that came from a log, so that it can be ingested again."""
         store = self._open_store()
-        known = {each.reporter for each in store.usage.logs()}
+        known_reporters = {each.reporter for each in store.usage.logs()}
         # A log may have edges only, or reads beyond the retention period.
-        known |= {
+        known_reporters |= {
             each.name
             for each in store.lineage.reporters()
             if each.edges and each.name.startswith(_LOG_PREFIX)
         }
-        reporter = log if log in known else f"{_LOG_PREFIX}{log}"
-        if reporter not in known:
+        reporter = log if log in known_reporters else f"{_LOG_PREFIX}{log}"
+        if reporter not in known_reporters:
             raise UnknownName(
                 "log",
                 log,
-                {name.removeprefix(_LOG_PREFIX) for name in known},
+                {name.removeprefix(_LOG_PREFIX) for name in known_reporters},
                 next="See all with: lumos usage list",
             )
         at = datetime.now(UTC)
@@ -314,8 +314,8 @@ def _parse_day(since: str | date | None) -> date | None:
 
 
 def _sum_known(numbers: Iterable[int | None]) -> int | None:
-    known = [number for number in numbers if number is not None]
-    return sum(known) if known else None
+    known_numbers = [number for number in numbers if number is not None]
+    return sum(known_numbers) if known_numbers else None
 
 
 def _show(

@@ -204,9 +204,9 @@ class StatementAnalyser:
         )
 
 
-def add_known(one: int | None, other: int | None) -> int | None:
+def add_known(first: int | None, second: int | None) -> int | None:
     """The sum of the known values; None if both are unknown."""
-    return other if one is None else one if other is None else one + other
+    return second if first is None else first if second is None else first + second
 
 
 class _ChunkReader:

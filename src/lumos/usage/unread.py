@@ -38,8 +38,10 @@ class ReadEvidence:
         for urn, usage in self.imported.items():
             days = [*_days_of(usage)]
             if days:
-                known = self.periods.get(urn, ReadPeriod(min(days), max(days)))
-                self.periods[urn] = ReadPeriod(min(known.first, *days), max(known.last, *days))
+                known_period = self.periods.get(urn, ReadPeriod(min(days), max(days)))
+                self.periods[urn] = ReadPeriod(
+                    min(known_period.first, *days), max(known_period.last, *days)
+                )
             elif usage.readers or usage.columns:
                 self.undated.add(urn)
 

@@ -104,8 +104,8 @@ def assess_edge(edge: Edge, versions: TableVersions, target: Schema | None) -> E
         assessments.append(
             LocatedAssessment(Assessment(BREAKING, text), ClauseKind.INSERT.value, ALL)
         )
-    changed = [each for each in outputs if each.before != each.after or each.is_unknown]
-    return EdgeAssessment(assessments, changed, downstream_may_have_changed)
+    changed_outputs = [each for each in outputs if each.before != each.after or each.is_unknown]
+    return EdgeAssessment(assessments, changed_outputs, downstream_may_have_changed)
 
 
 def _with_origin(

@@ -414,11 +414,13 @@ def _reasons(
         position = each.file or "", each.line or 0
         return rank(assessment.verdict), not assessment.fails, *position, is_outside_projection
 
-    ordered = sorted(by_assessment, key=severity)
-    worst = rank(ordered[0].assessment.verdict) if ordered else rank(COMPATIBLE)
-    if not ordered:
+    sorted_assessments = sorted(by_assessment, key=severity)
+    worst = (
+        rank(sorted_assessments[0].assessment.verdict) if sorted_assessments else rank(COMPATIBLE)
+    )
+    if not sorted_assessments:
         yield Reason(text="does not use what changes", verdict=COMPATIBLE)
-    for each in ordered:
+    for each in sorted_assessments:
         if rank(each.assessment.verdict) == rank(COMPATIBLE) != worst:
             continue
         origins = [origin for group in by_assessment[each] for origin in group]

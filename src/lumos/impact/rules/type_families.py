@@ -60,16 +60,16 @@ def accepts_string_literal(type: DataType) -> bool:
     return family(type) in _TIME_FAMILIES or type == UUID
 
 
-def are_comparable(one: DataType | None, other: DataType | None) -> bool | None:
+def are_comparable(left: DataType | None, right: DataType | None) -> bool | None:
     """Whether two types can be compared without a cast; None if unknown."""
-    if one is None or other is None:
+    if left is None or right is None:
         return None
-    if NULL in (one, other):
+    if NULL in (left, right):
         return True
-    families = family(one), family(other)
+    families = family(left), family(right)
     if None in families:
         return None
-    if "text" in families and (accepts_string_literal(one) or accepts_string_literal(other)):
+    if "text" in families and (accepts_string_literal(left) or accepts_string_literal(right)):
         # Every dialect accepts strings as dates.
         return True
     return families[0] == families[1]

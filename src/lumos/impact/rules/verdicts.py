@@ -184,8 +184,8 @@ def _is_known_to_accept(use: TypeUse, before: DataType, after: DataType) -> bool
 def _removed_symbol(use: TypeUse, before: DataType, after: DataType) -> str | None:
     if not (isinstance(before, Enum) and isinstance(after, Enum)):
         return None
-    removed = [quoted_text(each) for each in before.symbols if each not in after.symbols]
-    return next((each for each in removed if each in (use.partner_text or "")), None)
+    removed_symbols = [quoted_text(each) for each in before.symbols if each not in after.symbols]
+    return next((each for each in removed_symbols if each in (use.partner_text or "")), None)
 
 
 def _assess_formatting(use: TypeUse, before: DataType, after: DataType) -> Assessment:

@@ -260,7 +260,7 @@ class _ScriptAnalysis(SqlWatcher):
         """
         parts: list[tuple[str, int | None]] = []
         tables = [self._values.versions(each.table) for each in script.reads]
-        changed = {name.casefold() for each in tables if each for name in each.changed}
+        changed_names = {name.casefold() for each in tables if each for name in each.changed}
         may_have_changed = any(each.may_have_changed for each in tables if each)
         only_adds = not may_have_changed and not any(
             each.removes_or_changes for each in tables if each
@@ -271,7 +271,9 @@ class _ScriptAnalysis(SqlWatcher):
             reason = each.reason.casefold()
             # An unresolved template may stand for any column that existed before.
             is_unrelated = (
-                only_adds if UNKNOWN_NAME in reason else not any(name in reason for name in changed)
+                only_adds
+                if UNKNOWN_NAME in reason
+                else not any(name in reason for name in changed_names)
             )
             if is_unrelated and _UNRESOLVED_COLUMN.search(reason) and not may_have_changed:
                 continue
@@ -293,13 +295,13 @@ class _ScriptAnalysis(SqlWatcher):
         return tuple(parts)
 
     def _added_columns(self, script: ScriptLineage, name: str) -> tuple[tuple[str, str], ...]:
-        added = []
+        added_columns = []
         for read in script.reads:
             versions = self._values.versions(read.table)
             for column, (before, _) in versions.columns.items() if versions is not None else ():
                 if versions is not None and before is None and column.lower() == name.lower():
-                    added.append((versions.key, column))
-        return tuple(added)
+                    added_columns.append((versions.key, column))
+        return tuple(added_columns)
 
     def _outputs(
         self, result: QueryRelation, references: Mapping[int, ColumnReference]
@@ -406,11 +408,11 @@ class _ScriptAnalysis(SqlWatcher):
                 change = self._values.change_of_column(column)
                 if not change.is_changed or change.is_removed or change.is_added:
                     continue
-                others = [each.columns[position] for each in branches
+                other_columns = [each.columns[position] for each in branches
                           if each is not branch and position < len(each.columns)
                           and not each.has_unknown_columns]  # fmt: skip
                 reference = self._reference_to(column, ClauseKind.UNION)
-                for other in others:
+                for other in other_columns:
                     partner = self._values.change_of_column(other)
                     self._uses.add(
                         reference, UseOperation.COMBINED, change, partner=partner.after,
@@ -536,7 +538,7 @@ class _ScriptAnalysis(SqlWatcher):
         Existing columns of the target keep their type.
         """
         versions = self._values.versions(write.table)
-        remaining = []
+        other_outputs = []
         for output in outputs:
             target = None
             if versions is not None:
@@ -544,7 +546,7 @@ class _ScriptAnalysis(SqlWatcher):
                 pair = names.get(output.name.lower())
                 target = pair[0] if pair is not None else None
             if target is None:
-                remaining.append(output)
+                other_outputs.append(output)
                 continue
             if output.after is None and output.clause == ALL and not write.has_fixed_columns:
                 # A star must supply every column of the target table.
@@ -577,7 +579,7 @@ class _ScriptAnalysis(SqlWatcher):
                     origins=output.origins,
                 )
             )
-        return remaining
+        return other_outputs
 
 
 def _excerpt_of(column: QueryColumn) -> Excerpt | None:

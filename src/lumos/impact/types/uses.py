@@ -210,12 +210,12 @@ class TypeUseCollector:
                           UseOperation.NOT_IN if is_with_all else UseOperation.COMPARED,
                           is_ordering=isinstance(parent, _ORDERINGS))  # fmt: skip
         elif isinstance(parent, exp.Between):
-            others = [each for each in (parent.this, parent.args["low"], parent.args["high"])
-                      if each is not child]  # fmt: skip
+            operands = (parent.this, parent.args["low"], parent.args["high"])
+            other_operands = [each for each in operands if each is not child]
             self._collect_comparison(
                 reference,
                 change,
-                others if child is parent.this else [parent.this],
+                other_operands if child is parent.this else [parent.this],
                 is_ordering=True,
             )
         elif isinstance(parent, exp.In):
@@ -225,8 +225,10 @@ class TypeUseCollector:
         elif isinstance(parent, exp.Case | exp.If | exp.Nvl2):
             self._collect_case(reference, child, parent, change)
         elif isinstance(parent, _COMBINING_FUNCTIONS):
-            others = [each for each in (parent.this, *parent.expressions) if each is not child]
-            self._collect_combination(reference, change, others, functions.name_of(parent),
+            other_operands = [
+                each for each in (parent.this, *parent.expressions) if each is not child
+            ]
+            self._collect_combination(reference, change, other_operands, functions.name_of(parent),
                           is_ordering=isinstance(parent, _ORDERINGS))  # fmt: skip
         elif isinstance(parent, exp.Lag | exp.Lead) and parent.args.get("default") is not None:
             # LAG(x, 1, 0): the value and its default share a type.
@@ -238,8 +240,8 @@ class TypeUseCollector:
                     reference, change, [parent.args[key]], functions.name_of(parent)
                 )
         elif isinstance(parent, exp.Array):
-            others = [each for each in parent.expressions if each is not child]
-            self._collect_combination(reference, change, others, functions.name_of(parent))
+            other_operands = [each for each in parent.expressions if each is not child]
+            self._collect_combination(reference, change, other_operands, functions.name_of(parent))
         elif isinstance(parent, _CALCULATIONS):
             other = _other_operand(parent, child) if isinstance(parent, exp.Binary) else None
             operand = self._values.change_of_node(other) if other is not None else None
@@ -362,14 +364,17 @@ class TypeUseCollector:
         self, reference: ColumnReference, child: exp.Expr, parent: exp.In, change: ValueChange
     ) -> None:
         query = parent.args.get("query")
-        others: list[exp.Expr] = [parent.this]
+        other_operands: list[exp.Expr] = [parent.this]
         if child is parent.this:
-            others = [query] if query is not None else list(parent.expressions)
+            other_operands = [query] if query is not None else list(parent.expressions)
         is_negated = isinstance(parent.parent, exp.Not) or (
             isinstance(parent.parent, exp.Paren) and isinstance(parent.parent.parent, exp.Not)
         )
         self._collect_comparison(
-            reference, change, others, UseOperation.NOT_IN if is_negated else UseOperation.COMPARED
+            reference,
+            change,
+            other_operands,
+            UseOperation.NOT_IN if is_negated else UseOperation.COMPARED,
         )
 
     def _collect_case(
@@ -391,27 +396,27 @@ class TypeUseCollector:
         elif child.arg_key in ("true", "false", "default"):
             results = [each.args.get("true") for each in branches]
             results += [case.args.get("default"), case.args.get("false")]
-            others = [each for each in results if each is not None and each is not child]
+            other_operands = [each for each in results if each is not None and each is not child]
             self._collect_combination(
-                reference, change, others, "CASE" if case is not parent else "IF"
+                reference, change, other_operands, "CASE" if case is not parent else "IF"
             )
 
     def _collect_comparison(
-        self, reference: ColumnReference, change: ValueChange, others: Iterable[exp.Expr],
+        self, reference: ColumnReference, change: ValueChange, other_operands: Iterable[exp.Expr],
         operation: UseOperation = UseOperation.COMPARED, *, is_ordering: bool = False,
     ) -> None:  # fmt: skip
-        for other, text in _distinct_operands(others):
+        for other, text in _distinct_operands(other_operands):
             partner = self._values.change_of_node(_value_node(other))
             self.add(reference, operation, change, partner=partner.after,
                       partner_before=partner.before, partner_text=text,
                       is_literal=_is_literal(other), is_ordering=is_ordering)  # fmt: skip
 
     def _collect_combination(
-        self, reference: ColumnReference, change: ValueChange, others: Iterable[exp.Expr],
+        self, reference: ColumnReference, change: ValueChange, other_operands: Iterable[exp.Expr],
         name: str, *, is_ordering: bool = False,
     ) -> None:  # fmt: skip
         has_partner = False
-        for other, text in _distinct_operands(others):
+        for other, text in _distinct_operands(other_operands):
             if isinstance(other, exp.Null):
                 continue
             has_partner = True

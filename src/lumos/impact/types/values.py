@@ -146,8 +146,8 @@ class ExpressionTypes:
 
     def contains_changed_row(self, column: QueryColumn) -> bool:
         """Whether a column is computed from a row used as one value, and the row changes."""
-        changed = {id for id, row in self.rows_by_node.items() if self.changed_in_row(row)}
-        return bool(changed) and not changed.isdisjoint(self.ids_of_sources(column))
+        changed_row_ids = {id for id, row in self.rows_by_node.items() if self.changed_in_row(row)}
+        return bool(changed_row_ids) and not changed_row_ids.isdisjoint(self.ids_of_sources(column))
 
     def origins(self, column: QueryColumn) -> Iterator[tuple[str, str]]:
         """The changed columns or nested fields that a column is derived from."""

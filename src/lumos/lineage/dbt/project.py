@@ -412,13 +412,15 @@ class DbtRelations:
                 for column in catalog.ordered
             }
         node = self._node(key)
-        declared = (node.columns if node else None) or {}
+        declared_columns = (node.columns if node else None) or {}
         # A list of described columns may be incomplete; one with types is complete.
-        if not declared or not all(column.data_type for column in declared.values()):
+        if not declared_columns or not all(
+            column.data_type for column in declared_columns.values()
+        ):
             return {}
         return {
             self._folding.text(column.name or name, quoted=True): column.data_type or ""
-            for name, column in declared.items()
+            for name, column in declared_columns.items()
         }
 
     def _node(self, key: str) -> DbtNode | None:

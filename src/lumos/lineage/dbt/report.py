@@ -198,10 +198,10 @@ class _ProjectReport:
             for column in (catalog.ordered if catalog else ())
             if column.comment
         }
-        declared = node.columns or {}
+        declared_columns = node.columns or {}
         columns |= {
             column.name or name: column.description
-            for name, column in declared.items()
+            for name, column in declared_columns.items()
             if column.description
         }
         sla = _meta(node).get(SLA)
@@ -215,7 +215,7 @@ class _ProjectReport:
             columns=columns,
             column_tags={
                 column.name or name: column_tags
-                for name, column in declared.items()
+                for name, column in declared_columns.items()
                 if (column_tags := _column_tags(column))
             },
         )

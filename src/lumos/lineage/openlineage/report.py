@@ -79,11 +79,11 @@ def report_events(
         [*map(_job_reporter, by_job), *map(_dataset_reporter, by_dataset)]
     )
     for job, job_events in by_job.items():
-        earlier = decode_events(stored_events.get(_job_reporter(job)))
-        yield _JobReport(job, earlier, job_events).build()
+        earlier_events = decode_events(stored_events.get(_job_reporter(job)))
+        yield _JobReport(job, earlier_events, job_events).build()
     for dataset, dataset_events in by_dataset.items():
-        earlier = decode_events(stored_events.get(_dataset_reporter(dataset)))
-        yield _dataset_report(dataset, [*earlier, *dataset_events])
+        earlier_events = decode_events(stored_events.get(_dataset_reporter(dataset)))
+        yield _dataset_report(dataset, [*earlier_events, *dataset_events])
 
 
 def _job_reporter(key: JobKey) -> str:
@@ -295,11 +295,11 @@ def _job_urn(key: JobKey, type: JobTypeFacet) -> str:
 
 def _merge_facets(runs: Iterable[OpenLineageRun]) -> dict[DatasetKey, Facets]:
     """The facets of each dataset; newer runs override older ones."""
-    merged: dict[DatasetKey, Facets] = {}
+    facets_by_dataset: dict[DatasetKey, Facets] = {}
     for run in runs:
         for key, run_dataset in (*run.inputs.items(), *run.outputs.items()):
-            merged[key] = merged.get(key, {}) | run_dataset.facets
-    return merged
+            facets_by_dataset[key] = facets_by_dataset.get(key, {}) | run_dataset.facets
+    return facets_by_dataset
 
 
 def _edges_to(
@@ -339,10 +339,10 @@ def _type(columns: InputColumns, *, is_only_input: bool) -> LineageType:
 
 
 def _coverage(schema: SchemaFacet | None, lineage: ColumnLineageFacet | None) -> ColumnCoverage:
-    resolved = {name for name, each in (lineage.fields if lineage else {}).items()
+    resolved_names = {name for name, each in (lineage.fields if lineage else {}).items()
                 if each.input_fields}  # fmt: skip
-    names = {field.name for field in (schema.fields if schema else None) or ()} | resolved
-    return ColumnCoverage(columns=len(names), resolved=len(resolved))
+    names = {field.name for field in (schema.fields if schema else None) or ()} | resolved_names
+    return ColumnCoverage(columns=len(names), resolved=len(resolved_names))
 
 
 def _dataset_report(key: DatasetKey, events: list[OpenLineageEvent]) -> ReportedLineage:
@@ -374,14 +374,14 @@ def _dataset_report(key: DatasetKey, events: list[OpenLineageEvent]) -> Reported
 def _alias(key: DatasetKey, facets: Facets, reader: _FacetReader) -> DatasetAlias | None:
     symlinks = reader.read(facets, SymlinksFacet)
     identifiers = (symlinks.identifiers if symlinks else None) or ()
-    others: list[DatasetReference] = [
+    other_names: list[DatasetReference] = [
         dataset_reference(each.namespace, each.name) for each in identifiers
     ]
     if (location := postgres_location(*key)) is not None:
-        others.append(location)
+        other_names.append(location)
     dataset = dataset_reference(*key)
-    others = [other for other in dict.fromkeys(others) if other != dataset]
-    return DatasetAlias(dataset=dataset, others=tuple(others)) if others else None
+    other_names = [other for other in dict.fromkeys(other_names) if other != dataset]
+    return DatasetAlias(dataset=dataset, others=tuple(other_names)) if other_names else None
 
 
 def _annotations_of(

@@ -666,11 +666,13 @@ def _parse_error_reason(problem: ParseError) -> str:
 
 def _simplify_message(description: str) -> str:
     """The parser's message without the names of its classes."""
-    missing = _MISSING_PART.search(description)
-    if missing is not None:
-        return f"something is missing in {_split_class_name(missing[1])}"
-    plain = _CLASS_NAME.sub(lambda match: _split_class_name(match[1]), description)
-    return _TOKEN.sub(lambda match: "the end" if match[1] == "SENTINEL" else f"'{match[1]}'", plain)
+    missing_part = _MISSING_PART.search(description)
+    if missing_part is not None:
+        return f"something is missing in {_split_class_name(missing_part[1])}"
+    without_class_names = _CLASS_NAME.sub(lambda match: _split_class_name(match[1]), description)
+    return _TOKEN.sub(
+        lambda match: "the end" if match[1] == "SENTINEL" else f"'{match[1]}'", without_class_names
+    )
 
 
 def _split_class_name(name: str) -> str:

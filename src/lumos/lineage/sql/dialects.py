@@ -84,8 +84,8 @@ def find_dialect(name: str | None) -> Dialect:
     try:
         return Dialect.get_or_raise(key or None)
     except ValueError:
-        known = [each for each in Dialect.classes if each]
-        raise UnknownName("SQL dialect", name or "", known) from None
+        known_names = [each for each in Dialect.classes if each]
+        raise UnknownName("SQL dialect", name or "", known_names) from None
 
 
 def dialect_label(dialect: Dialect) -> str:
@@ -305,9 +305,9 @@ def parse_in_other_dialect(
             nodes = dialect.parser().parse(tokens, text)
         except SqlglotError:
             continue
-        parsed = [node for node in nodes if node is not None]
-        if parsed and all(
-            is_statement(node) and not isinstance(node, exp.Command) for node in parsed
+        parsed_nodes = [node for node in nodes if node is not None]
+        if parsed_nodes and all(
+            is_statement(node) and not isinstance(node, exp.Command) for node in parsed_nodes
         ):
             return FallbackParse(name, tokens, nodes)
     return None

@@ -98,8 +98,10 @@ class ExpressionLineage:
             extended = path.then(step)
             if extended.excerpt is None:
                 extended = extended._replace(excerpt=excerpt)
-            earlier = self.origins.get(origin)
-            self.origins[origin] = extended if earlier is None else earlier.then(extended)
+            existing_path = self.origins.get(origin)
+            self.origins[origin] = (
+                extended if existing_path is None else existing_path.then(extended)
+            )
         self.uses.update(column.uses)
         if not column.is_resolved:
             self.is_resolved = False

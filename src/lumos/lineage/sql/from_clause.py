@@ -337,8 +337,10 @@ class FromReader:
     ) -> None:  # fmt: skip
         """Add a table function, whose columns are all derived from its arguments."""
         # OPENJSON ... WITH, JSON_TABLE and similar functions declare their columns.
-        declared = node.find_all(exp.OpenJSONColumnDef, exp.JSONColumnDef, exp.ColumnDef)
-        names = self._alias_columns(alias) or [self._context.name(each.this) for each in declared]
+        declared_columns = node.find_all(exp.OpenJSONColumnDef, exp.JSONColumnDef, exp.ColumnDef)
+        names = self._alias_columns(alias) or [
+            self._context.name(each.this) for each in declared_columns
+        ]
         has_flatten = self._context.traits.has_flatten
         if has_flatten and isinstance(node.this, exp.Explode):
             names = names or list(_FLATTEN_COLUMNS)
@@ -502,8 +504,8 @@ class _PivotReader:
         group = node.args.get("group")
         if isinstance(group, exp.Group):
             names = [self._context.name(each.this) for each in group.find_all(exp.Column)]
-            grouped = [relation.find(name) or relation.guess(name) for name in names]
-            unchanged += [column for column in grouped if column is not None]
+            grouped_columns = [relation.find(name) or relation.guess(name) for name in names]
+            unchanged += [column for column in grouped_columns if column is not None]
         else:
             for item in relation.items:
                 if isinstance(item, Star):
@@ -611,6 +613,6 @@ def _file_of(node: exp.Expr) -> str | None:
     return file if "://" in file or file.startswith("/") else None
 
 
-def _starts_before(one: exp.Expr, other: exp.Expr) -> bool:
-    first, second = offset_of(one), offset_of(other)
+def _starts_before(node: exp.Expr, other_node: exp.Expr) -> bool:
+    first, second = offset_of(node), offset_of(other_node)
     return first is not None and second is not None and first < second

@@ -181,11 +181,11 @@ class QueryReader:
             return relation
         scope = self.context.scope(outer, ctes)
         scope.aliases = {column.name: column for column in relation.columns}
-        ordered = QueryRelation(relation.items, table=relation.table)
-        ordered.implicit_names = relation.implicit_names
-        ordered.parents = [relation]
-        self._read_sort_clauses(node, scope, ordered)
-        return ordered
+        sorted_relation = QueryRelation(relation.items, table=relation.table)
+        sorted_relation.implicit_names = relation.implicit_names
+        sorted_relation.parents = [relation]
+        self._read_sort_clauses(node, scope, sorted_relation)
+        return sorted_relation
 
     def _read_select(
         self, node: exp.Select, outer: Scope | None, ctes: Mapping[str, QueryRelation]

@@ -293,19 +293,19 @@ class StatementReader:
 
     def _store_temporary(self, write: WriteResult) -> None:
         """Add the columns of a write to those of a temporary table."""
-        earlier = self._context.temporary.get(write.table)
-        if earlier is None or not earlier.items:
+        existing = self._context.temporary.get(write.table)
+        if existing is None or not existing.items:
             relation = QueryRelation(write.result.items)
-        elif earlier.has_unknown_columns or write.result.has_unknown_columns:
-            relation = combine_branches([earlier, write.result], is_by_name=True)
+        elif existing.has_unknown_columns or write.result.has_unknown_columns:
+            relation = combine_branches([existing, write.result], is_by_name=True)
         else:
-            added = {column.name: column for column in write.result.columns}
+            new_columns = {column.name: column for column in write.result.columns}
             items: list[RelationItem] = [
-                item.merge(added.pop(item.name)) if item.name in added else item
-                for item in earlier.columns
+                item.merge(new_columns.pop(item.name)) if item.name in new_columns else item
+                for item in existing.columns
             ]
-            relation = QueryRelation([*items, *added.values()])
-        relation.parents = [write.result, *([earlier] if earlier else [])]
+            relation = QueryRelation([*items, *new_columns.values()])
+        relation.parents = [write.result, *([existing] if existing else [])]
         self._context.temporary[write.table] = relation
 
     def _read_select(self, node: exp.Expr) -> str:

@@ -227,8 +227,8 @@ class _ExpressionTexts:
             return self._expand(self._macros[name], node, bound, depth + 1)
         if name in _SURROGATE_KEYS and node.args and isinstance(node.args[0], nodes.List):
             columns = [self._of(each, bound, depth + 1) for each in node.args[0].items]
-            known = [f"CAST({each} AS VARCHAR)" for each in columns if each is not None]
-            return f"MD5(CONCAT({', '.join(known)}))" if len(known) == len(columns) > 0 else None
+            casts = [f"CAST({each} AS VARCHAR)" for each in columns if each is not None]
+            return f"MD5(CONCAT({', '.join(casts)}))" if len(casts) == len(columns) > 0 else None
         if name in _DATE_SPINES:
             spine_arguments = {**dict(zip(("datepart", "start_date"), node.args, strict=False)),
                                **{each.key: each.value for each in node.kwargs}}  # fmt: skip
