@@ -152,7 +152,12 @@ class _LimitedAnalyzer:
         self._remaining_characters = MAX_ANALYSED_CHARACTERS
 
     def __call__(
-        self, derivation: DatasetDerivation, dataset: str, versions: Versions, *, with_fields: bool
+        self,
+        derivation: DatasetDerivation,
+        dataset: str,
+        versions_of: Versions,
+        *,
+        with_fields: bool,
     ) -> Sequence[StatementEffect]:
         remaining_before = self._remaining_characters
         self._remaining_characters -= max(len(derivation.sql or ""), _MIN_CHARACTERS_PER_SCRIPT)
@@ -164,7 +169,7 @@ class _LimitedAnalyzer:
                     MAX_ANALYSED_CHARACTERS,
                 )
             return ()
-        return analyse_derivation(derivation, dataset, versions, with_fields=with_fields)
+        return analyse_derivation(derivation, dataset, versions_of, with_fields=with_fields)
 
 
 class _SharedContext(ImpactContext):

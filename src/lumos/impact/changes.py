@@ -175,7 +175,7 @@ class _ChangeParser:
             )
 
     def drop(self, text: str) -> None:
-        """Drop a column or a named part of one."""
+        """Drop a column or a named part of a column."""
         path = self._require_path(text)
         self._check_unique(path)
         self._apply([self._removal_of(path)])

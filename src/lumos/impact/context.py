@@ -168,7 +168,7 @@ class ImpactContext:
 
 
 def analyse_derivation(
-    derivation: DatasetDerivation, dataset: str, versions: Versions, *, with_fields: bool
+    derivation: DatasetDerivation, dataset: str, versions_of: Versions, *, with_fields: bool
 ) -> Sequence[StatementEffect]:
     """The effects of changed tables on a dataset, from the SQL that writes it."""
     # Imported late: most requests need edges and text only, not the parser.
@@ -179,7 +179,7 @@ def analyse_derivation(
 
     def versions_of_table(parts: tuple[str, ...]) -> TableVersions:
         urn = urns.get(parts)
-        return TableVersions.of(".".join(parts), None) if urn is None else versions(urn)
+        return TableVersions.of(".".join(parts), None) if urn is None else versions_of(urn)
 
     return effects(
         derivation.sql,
@@ -230,7 +230,7 @@ def _load_derivations(
 def _derivations_of(
     urn: str, edges: Mapping[str, Sequence[Edge]], scripts: Iterable[tuple[str, Script]]
 ) -> Iterator[DatasetDerivation]:
-    """The derivations with SQL, and one per reporter of other edges that add information."""
+    """The derivations with SQL, then one per reporter for edges that add columns to the SQL."""
     with_sql: list[DatasetDerivation] = []
     upstreams_with_sql: dict[str, set[str]] = {}
     for reporter, script in scripts:

@@ -259,12 +259,12 @@ class SparkCheck:
     def _infer_schema(self, derivation: DatasetDerivation, urn: str) -> Schema | None:
         """The schema that the SQL analysis infers, if Spark returned none."""
 
-        def versions(table: str) -> TableVersions:
+        def versions_of(table: str) -> TableVersions:
             pair = self._schema_pair(table)
             return TableVersions.of(table, None if pair is None else pair.present)
 
-        for effect in analyse_derivation(derivation, urn, versions, with_fields=True):
-            if effect.fields and effect.creates and not effect.is_open:
+        for effect in analyse_derivation(derivation, urn, versions_of, with_fields=True):
+            if effect.fields and effect.creates and not effect.may_write_other_columns:
                 return Schema(fields=effect.fields)
         return None
 

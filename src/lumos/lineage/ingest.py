@@ -148,7 +148,7 @@ class LineageIngest:
         )
 
     def _read_server(self, settings: AirflowSettings) -> Iterator[ReadResult]:
-        """The DAGs of an Airflow server; those that it no longer has are removed."""
+        """Read the DAGs of an Airflow server, and collect those that it no longer has."""
         # Imported late: most runs read files only.
         from lumos.lineage.airflow import AirflowReader, AirflowUnavailable, reporter_prefix
 

@@ -274,7 +274,7 @@ def _tag_column(tag: Any, dialect: str | None) -> str | None:
     reference = _reference_in(tag.get("dimension")) if isinstance(tag, dict) else None
     if not isinstance(reference, list) or len(reference) < 4:
         return None
-    # Databases compare such names without case, also with those in the SQL that have no quotes.
+    # Databases ignore the case of names without quotes, such as those in the SQL.
     return ".".join(
         part if part.isidentifier() and (part.islower() or part.isupper())
         else quote_name(part, dialect)

@@ -481,7 +481,7 @@ def _is_lake(platform: str) -> bool:
 
 
 def _fold(parts: tuple[str, ...], dialect: str | None) -> tuple[str, ...]:
-    """Fold parts in the case in which the dialect stores them."""
+    """Fold the parts of a name to the case in which the dialect stores names."""
     folding = _folding(dialect)
     return tuple(folding.text(part, quoted=True) for part in parts)
 
@@ -510,7 +510,7 @@ def _reference_in(parts: tuple[str, ...]) -> DatasetReference | None:
 
 
 def _normalize_uri(uri: str) -> str:
-    """Normalise a location, as scans record it."""
+    """Normalise a location to the form that scans record."""
     scheme, has_scheme, after_scheme = uri.partition("://")
     if not has_scheme:
         if uri.startswith("file:"):

@@ -271,7 +271,7 @@ class ReferenceResolver:
         dialect: str | None,
         others: Iterable[DatasetReference] = (),
     ) -> TableReport:
-        """Resolve one name, or else one of its `others`, and record the result."""
+        """Resolve a name, or else the first of `others` that can be resolved, and record it."""
         resolution = self._names.find(reference, dialect=dialect, others=others)
         report = self._report(reference, resolution)
         if not isinstance(reference, UrnReference):

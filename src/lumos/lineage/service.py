@@ -46,7 +46,7 @@ class DanglingEdge(MisuseError):
 
 
 class LineageService:
-    """The lineage of one store; `store_folder` is the folder of a store in a file."""
+    """The lineage of one store; `store_folder` is the folder of its file, if it is a file."""
 
     def __init__(
         self,

@@ -432,7 +432,7 @@ def _column_sql(value: Any, dataset: _Dataset) -> str | None:
 
 def _metric_sql(value: Any, dataset: _Dataset) -> str | None:
     if isinstance(value, str):
-        # Only saved metrics; axes of some charts name columns under the same keys.
+        # Only saved metrics: some charts name the columns of their axes under the same keys.
         return dataset.metrics.get(value)
     column = text_at(value, "column", "column_name")
     if text_at(value, "expressionType") == "SIMPLE" and column is not None:

@@ -377,7 +377,7 @@ def _distinct(
 
 
 def _columns_of(arrows: Iterable[Arrow]) -> dict[str, dict[str, None]]:
-    """The columns in some arrows, by dataset."""
+    """The columns in the arrows, by dataset."""
     columns: dict[str, dict[str, None]] = {}
     for arrow in arrows:
         for mapping in arrow.columns:

@@ -97,7 +97,7 @@ class LogIngest:
     def ingest(
         self, logs: Sequence[LogFile], *, dialect: str | None = None, name: str | None = None
     ) -> UsageIngestReport:
-        """Ingest logs, each under its own name or all under one."""
+        """Ingest logs, each under its own name or all under the given name."""
         with self._store.lock("query logs"):
             found_again = assign_reads(self._store, self._tables, at=self._at)
             ordered = sorted(logs, key=lambda log: name or log.name)

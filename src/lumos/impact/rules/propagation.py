@@ -239,8 +239,8 @@ class _Propagation:
         result: _DatasetResult,
     ) -> None:
         is_adapted = derivation.file in self._adapted_files
-        versions = self._versions_for_adapted if is_adapted else self._versions
-        changed = {each: versions(each) for each in upstreams}
+        versions_of = self._versions_for_adapted if is_adapted else self._versions
+        changed = {each: versions_of(each) for each in upstreams}
         if derivation.sql is None or self._analyze_sql is None:
             self._assess_by_edges(urn, derivation, changed, result)
             return
@@ -249,12 +249,12 @@ class _Propagation:
         if edges_cover_removed_columns(derivation, changed):
             self._assess_by_edges(urn, derivation, changed, result)
             return
-        simple = simple_statement_effect(derivation, changed, versions)
+        simple = simple_statement_effect(derivation, changed, versions_of)
         if simple is not None:
             self._apply_effect(urn, simple, derivation, result)
             return
         schema = self._schemas.stored(urn)
-        effects = self._analyze_sql(derivation, urn, versions, with_fields=schema is None)
+        effects = self._analyze_sql(derivation, urn, versions_of, with_fields=schema is None)
         if not effects:
             text = "its SQL could not be parsed, or no longer writes it"
             result.add_undetermined(text, file=derivation.file)
@@ -281,9 +281,11 @@ class _Propagation:
                 failing_uses.add(index)
         for reason, line in effect.unparsed:
             result.add_undetermined(reason, line=line, file=derivation.file)
-        if effect.is_open and any(output.name == edges.ALL for output in effect.outputs):
+        if effect.may_write_other_columns and any(
+            output.name == edges.ALL for output in effect.outputs
+        ):
             result.may_have_changed = True
-        if effect.fields and result.schema is None and not effect.is_open:
+        if effect.fields and result.schema is None and not effect.may_write_other_columns:
             result.schema = schema_of(effect)
         is_cause_reported = bool(failing_uses) or any(
             each.operation is UseOperation.MISSING for each in effect.type_uses

@@ -129,7 +129,7 @@ def _has_no_star(edge: Edge) -> bool:
 
 
 def simple_statement_effect(
-    derivation: DatasetDerivation, changed: Mapping[str, TableVersions], versions: Versions
+    derivation: DatasetDerivation, changed: Mapping[str, TableVersions], versions_of: Versions
 ) -> StatementEffect | None:
     """The effect of changed tables on a simple statement; None if it has to be parsed."""
     assert derivation.sql is not None
@@ -154,7 +154,7 @@ def simple_statement_effect(
         if not (edge.columns or edge.uses):
             # The statement may select a star that was not expanded.
             return None
-        edge_uses = _type_uses_in_clauses(derivation, edge, changed[edge.upstream], versions)
+        edge_uses = _type_uses_in_clauses(derivation, edge, changed[edge.upstream], versions_of)
         derived = _derived_columns(edge, changed[edge.upstream], sources_per_target, text)
         if derived is None or edge_uses is None:
             return None
@@ -190,7 +190,7 @@ def _with_type_use(derived: _DerivedColumn, type_uses: Sequence[TypeUse]) -> Out
 
 
 def _type_uses_in_clauses(
-    derivation: DatasetDerivation, edge: Edge, versions: TableVersions, all_versions: Versions
+    derivation: DatasetDerivation, edge: Edge, versions: TableVersions, versions_of: Versions
 ) -> list[TypeUse] | None:
     """Type uses of changed columns in conditions, GROUP BY and ORDER BY; None if not simple."""
     names = {name.casefold(): name for name in versions.changed}
@@ -209,7 +209,7 @@ def _type_uses_in_clauses(
             before, after = _without_nulls(before), _without_nulls(after)
             if before == after:
                 continue
-        clause_uses = simple_clause_uses(use, edge, (before, after), derivation.edges, all_versions)
+        clause_uses = simple_clause_uses(use, edge, (before, after), derivation.edges, versions_of)
         if clause_uses is None:
             return None
         type_uses += clause_uses
@@ -370,7 +370,7 @@ class Comparison(NamedTuple):
 
 def simple_clause_uses(
     use: ColumnUse, edge: Edge, pair: tuple[Field, Field], all_edges: Sequence[Edge],
-    versions: Versions,
+    versions_of: Versions,
 ) -> list[TypeUse] | None:  # fmt: skip
     """Return the type uses of a simple clause; None if it is not simple.
 
@@ -403,7 +403,7 @@ def simple_clause_uses(
         return None
     type_uses = []
     for comparison in comparisons:
-        partner = _partner_versions(comparison, use, edge, all_edges, versions)
+        partner = _partner_versions(comparison, use, edge, all_edges, versions_of)
         if partner is None:
             return None
         old, new = partner
@@ -534,7 +534,7 @@ def _partner_versions(
     use: ColumnUse,
     edge: Edge,
     all_edges: Sequence[Edge],
-    versions: Versions,
+    versions_of: Versions,
 ) -> tuple[ValueType, ValueType] | None:
     """The other side of a comparison before and after the change; None if it is unknown."""
     if comparison.other is None:
@@ -554,7 +554,7 @@ def _partner_versions(
         tables.discard(edge.upstream)
     if len(tables) != 1:
         return None
-    table = versions(tables.pop())
+    table = versions_of(tables.pop())
     name = next((each for each in table.columns if each.casefold() == comparison.other), None)
     if name is None or table.may_have_changed or name in table.unknown_columns:
         return None

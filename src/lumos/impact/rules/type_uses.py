@@ -139,16 +139,16 @@ class OutputColumn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 class StatementEffect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How a statement and the table it writes are affected.
 
-    `outputs` are the columns computed from changed values. `fields`, if requested, are all columns
-    that the statement writes before the change; `is_open` means there may be more. `creates` means
-    that the statement defines the schema of the table. `unparsed` lists (reason, line) of parts
-    that could not be parsed.
+    `outputs` are the columns computed from changed values. `fields`, if requested, are the columns
+    that the statement writes before the change; with `may_write_other_columns`, there may be more.
+    `creates` means that the statement defines the schema of the table. `unparsed` lists (reason,
+    line) of parts that could not be parsed.
     """
 
     type_uses: tuple[TypeUse, ...] = ()
     outputs: tuple[OutputColumn, ...] = ()
     fields: tuple[Field, ...] = ()
-    is_open: bool = False
+    may_write_other_columns: bool = False
     creates: bool = True
     unparsed: tuple[tuple[str, int | None], ...] = ()
 

@@ -206,7 +206,7 @@ class CurrentSchemas:
             if derivation.sql is None:
                 continue
             effects = self._analyze_sql(derivation, urn, self._unchanged, with_fields=True)
-            if effects and effects[0].fields and not effects[0].is_open:
+            if effects and effects[0].fields and not effects[0].may_write_other_columns:
                 self._schemas[urn] = schema_of(effects[0])
                 return self._schemas[urn]
         return None

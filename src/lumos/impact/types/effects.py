@@ -215,7 +215,7 @@ class _ScriptAnalysis(SqlWatcher):
             type_uses=tuple(with_line(each, line, stars) for each in self._uses.type_uses),
             outputs=tuple(with_line(each, line, stars) for each in outputs),
             fields=self._fields(write.result) if with_fields else (),
-            is_open=write.result.has_unknown_columns,
+            may_write_other_columns=write.result.has_unknown_columns,
             creates=write.creates,
             unparsed=unparsed,
         )

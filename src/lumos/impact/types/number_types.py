@@ -97,7 +97,7 @@ class NumberTypes:
     has_literal_suffixes: ClassVar[bool] = False
 
     def literal(self, text: str) -> DataType | None:
-        """The type of a number literal; None leaves it to the parser."""
+        """The type of a number literal; None means the type that the parser determines."""
         del text
         return None
 
@@ -120,7 +120,7 @@ class NumberTypes:
         return FLOAT64 if FLOAT64 in (left, right) else UNKNOWN
 
     def _integers(self, operator: Operator, left: DataType, right: DataType) -> DataType | None:
-        """The type of an operation on integers; None leaves it to the parser."""
+        """The type of an operation on integers; None means the type that the parser determines."""
         if HUGEINT in (left, right):
             return UNKNOWN
         if operator is not Operator.COMMON:

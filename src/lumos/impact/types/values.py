@@ -29,6 +29,7 @@ from lumos.lineage.sql.relation import (
 from lumos.lineage.sql.script import ALL, Parts
 from lumos.model.types import UNKNOWN, Array, DataType, Decimal, Map, Struct, Unknown
 
+# Returns the versions of a table by its name; None if the table is unknown.
 Tables = Callable[[Parts], TableVersions | None]
 _TypeKey = tuple[object, DataType]
 # The moments before and after the change, as indexes into `ValueChange`.
@@ -556,7 +557,7 @@ def _node_of(definition: exp.Expr | ListElement | MapEntry) -> exp.Expr:
 
 
 def _contains_unknown(type: DataType) -> bool:
-    """Whether a type or a nested one is unknown."""
+    """Whether a type or a type nested in it is unknown."""
     match type:
         case Array(element):
             return _contains_unknown(element)

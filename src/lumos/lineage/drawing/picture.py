@@ -291,7 +291,7 @@ def page(picture: Picture, *, title: str) -> str:
         "SCRIPT": page_folder.joinpath("page.js").read_text("utf-8"),
         "PICTURE": _json(_with_positions(picture)),
     }
-    # Split instead of replaced one by one, since values may contain @@.
+    # The template is split, since values that contain @@ would break repeated replacements.
     pieces = template.split("@@")
     return "".join(values[piece] if number % 2 else piece for number, piece in enumerate(pieces))
 

@@ -453,7 +453,7 @@ class _Analysis:
         )
 
     def _shape_of(self, tokens: Sequence[Token]) -> StatementShape | None:
-        """The shape of a statement; None if it depends on more than its shape."""
+        """The shape of a statement; None if its lineage also depends on the state of the script."""
         if self._keeps_trees() or self._context.renamed_tables:
             return None
         return statement_shape(tokens)

@@ -92,7 +92,7 @@ def has_secret_name(text: str) -> bool:
 
 
 def replace_tokens(text: str, replacements: Iterable[tuple[Token, str]]) -> str:
-    """Replace some tokens of a text by texts that are not longer, padded with blanks."""
+    """Replace tokens of a text by texts of at most the same length, padded with blanks."""
     pieces: list[str] = []
     offset = 0
     for token, replacement in replacements:

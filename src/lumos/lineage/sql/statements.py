@@ -159,7 +159,7 @@ class EdgeRecorder:
         return self._texts[excerpt]
 
     def _add_edge(self, edge: ColumnEdge) -> None:
-        # The same use on two lines of one clause is one use.
+        # A clause that uses a column on two lines is recorded once.
         key = (
             edge.from_table, edge.from_column, edge.to_table, edge.to_column, edge.statement,
             edge.usage, edge.expression, edge.cast_to, edge.negated,

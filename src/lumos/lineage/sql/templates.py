@@ -137,7 +137,7 @@ class _Renderer:
         return RenderedTemplate("".join(self._output), tuple(self._gaps))
 
     def _visit(self, body: "Iterable[nodes.Node]", *, is_used: bool) -> None:
-        """Render some nodes; unused ones are visited too, to skip their expressions."""
+        """Render the nodes of a body; unused nodes are visited only to skip their expressions."""
         from jinja2 import nodes
 
         for node in body:
