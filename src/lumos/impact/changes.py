@@ -426,19 +426,19 @@ def case_from_options(
         base = complete_proposal(present, rendered, proposal.schema, proposal.format)
         remarks += proposal.remarks
     after = apply_requested_changes(urn, platform, base, requested, dialect=dialect)
-    findings = judge_changes(context, present, after.schema, after.changes)
+    findings = classify_changes(context, present, after.schema, after.changes)
     if not findings:
         raise MisuseError(f"Nothing changes: {urn} already has this schema.")
     return ImpactCase(findings, present, after.schema, after.renamed, (*remarks, *after.remarks))
 
 
-def judge_changes(
+def classify_changes(
     context: ImpactContext,
     present: Schema | None,
     proposed: Schema | None,
     changes: Sequence[AnySchemaChange],
 ) -> tuple[Finding, ...]:
-    """The findings between two schemas, or on the changes alone if a schema is unknown."""
+    """The findings for the changes between two schemas, or for `changes` if a schema is unknown."""
     entry = context.store.entries.get(context.urn)
     format = None if entry is None else entry.known.format
     if present is None or proposed is None:

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from lumos.errors import MisuseError
-from lumos.impact.changes import ImpactCase, column_parts, judge_changes, last_name
+from lumos.impact.changes import ImpactCase, classify_changes, column_parts, last_name
 from lumos.impact.context import ImpactContext
 from lumos.model.change import (
     AnySchemaChange,
@@ -85,7 +85,7 @@ def case_from_diff(context: ImpactContext, diff: DatasetDiff) -> ImpactCase:
     changes = tuple(_parse_change(diff.urn, row) for row in diff.changes)
     stored = context.schema(context.urn)
     if stored is None:
-        return ImpactCase(judge_changes(context, None, None, changes), None, None, {}, ())
+        return ImpactCase(classify_changes(context, None, None, changes), None, None, {}, ())
     present = apply(_changes_to_restore(changes, stored), stored)
     remarks = []
     is_after_changes = not any(_changes_to_restore(map(_reverse, changes), stored))
@@ -96,7 +96,7 @@ def case_from_diff(context: ImpactContext, diff: DatasetDiff) -> ImpactCase:
         )
     proposed = apply(_without_invalid_reorderings(changes, present), present)
     context.assume_schema(present)
-    findings = judge_changes(context, present, proposed, changes)
+    findings = classify_changes(context, present, proposed, changes)
     return ImpactCase(findings, present, proposed, {}, tuple(remarks))
 
 

@@ -51,9 +51,9 @@ _PICTURE_FORMATS: Final = ("html", "dot", "mermaid")
 class ImpactService:
     """Reports the impact of schema changes on downstream datasets."""
 
-    def __init__(self, settings: Settings, store: Callable[[], Store]) -> None:
+    def __init__(self, settings: Settings, open_store: Callable[[], Store]) -> None:
         self._settings = settings
-        self._open = store
+        self._open_store = open_store
 
     def of(
         self,
@@ -76,7 +76,7 @@ class ImpactService:
         With `check_on_spark`, Spark also analyses the SQL downstream with both schemas.
         """
         requested = RequestedChanges(change=tuple(change), drop=tuple(drop), rename=tuple(rename))
-        store = self._open()
+        store = self._open_store()
         name, columns = split_field(store, dataset)
         urn = find_urn(store, name, with_lineage=True)
         if columns:
@@ -127,7 +127,7 @@ class ImpactService:
         """
         from lumos.impact.diff_report import case_from_diff, is_new, is_removed, stored_urns
 
-        store = self._open()
+        store = self._open_store()
         urn_of = stored_urns(store, [diff.urn for diff in differences])
         reports = []
         # Shared by all contexts, since statements downstream of many changes read the same tables.
@@ -183,12 +183,12 @@ class ImpactService:
         reports = report.datasets if isinstance(report, ImpactsReport) else (report,)
         if not reports:
             raise MisuseError("No schema changes, so there is nothing to draw.")
-        viewer = LineageViewer(self._open)
+        viewer = LineageViewer(self._open_store)
         pictures = [viewer.picture(each.change.urn, side="downstream") for each in reports]
         return add_impact(merge_pictures(pictures), reports, self._names())
 
     def _names(self) -> DisplayNames:
-        store = self._open()
+        store = self._open_store()
         return DisplayNames(lambda urns: display_names(urns, store.names_like(urns)))
 
     def _analyse_removal(self, context: ImpactContext) -> ImpactReport:

@@ -94,12 +94,12 @@ class ViewOptions(TypedDict, total=False):
 class LineageViewer:
     """Shows the lineage in a store."""
 
-    def __init__(self, store: Callable[[], Store]) -> None:
-        self._open = store
+    def __init__(self, open_store: Callable[[], Store]) -> None:
+        self._open_store = open_store
 
     @cached_property
     def _store(self) -> Store:
-        return self._open()
+        return self._open_store()
 
     def split(self, text: str) -> tuple[str, str | None]:
         """Split `orders.customer_id` into dataset and column; the column is None for a dataset.
