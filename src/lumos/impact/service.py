@@ -242,7 +242,7 @@ class ImpactService:
             )
             for each in impact.downstream
         )
-        unparsed = tuple(_unparsed(context, impact))
+        unparsed = tuple(_unparsed_reports(context, impact))
         is_known = bool(rows or unparsed) or has_lineage(context.store, context.urn)
         all_remarks = (
             *remarks,
@@ -254,7 +254,7 @@ class ImpactService:
         )
 
 
-def _unparsed(context: ImpactContext, impact: Impact) -> Iterator[UnparsedReport]:
+def _unparsed_reports(context: ImpactContext, impact: Impact) -> Iterator[UnparsedReport]:
     """The unparsable statements that mention a dataset affected by the change."""
     affected = {context.urn, *(each.urn for each in impact.downstream if each.is_affected)}
     for reporter, each in context.unparsed:

@@ -87,19 +87,19 @@ class FileReader:
 
     def read(self, inputs: InputFiles) -> Iterator[ReadResult]:
         """Read all files; kinds that define many table names come first."""
-        yield from self._openlineage(inputs.of_kind(InputKind.OPENLINEAGE))
+        yield from self._read_openlineage(inputs.of_kind(InputKind.OPENLINEAGE))
         for file in inputs.of_kind(InputKind.DBT):
-            yield self._dbt(file)
-        yield from self._sql(inputs.of_kind(InputKind.SQL))
+            yield self._read_dbt(file)
+        yield from self._read_sql(inputs.of_kind(InputKind.SQL))
         for file in inputs.of_kind(InputKind.DECLARED):
-            yield self._declared(file)
+            yield self._read_declarations(file)
         for file in inputs.of_kind(InputKind.EXPOSURES):
-            yield self._export(file, dbt.report_exposures)
+            yield self._read_export(file, dbt.report_exposures)
         for file in inputs.of_kind(InputKind.SUPERSET):
-            yield self._export(file, superset.report_export)
-        yield from self._metabase(inputs.of_kind(InputKind.METABASE))
+            yield self._read_export(file, superset.report_export)
+        yield from self._read_metabase(inputs.of_kind(InputKind.METABASE))
 
-    def _declared(self, file: InputFile) -> FileReport | FailedFile:
+    def _read_declarations(self, file: InputFile) -> FileReport | FailedFile:
         try:
             lineage = declared.report_declarations(file.file, name=file.name)
             return FileReport(lineage=lineage, file=file.name, dialect=self._dialect)
@@ -110,25 +110,25 @@ class FileReader:
             )
             return FailedFile(name=file.name, problems=tuple(problems))
 
-    def _metabase(self, files: Sequence[InputFile]) -> Iterator[FileReport | FailedFile]:
+    def _read_metabase(self, files: Sequence[InputFile]) -> Iterator[FileReport | FailedFile]:
         """Read JSON files one by one, and serialized files by export."""
         exports: dict[str, list[InputFile]] = {}
         for file in files:
             if file.file.suffix.lower() == ".json":
-                yield self._export(file, metabase.report_json)
+                yield self._read_export(file, metabase.report_json)
             else:
                 exports.setdefault(metabase.export_root(file.name), []).append(file)
         for root, export_files in exports.items():
             export = metabase.report_files(
                 [(each.file, each.name) for each in export_files], root=root
             )
-            yield self._consumers(export, root)
+            yield self._report_consumers(export, root)
 
-    def _export(
+    def _read_export(
         self, file: InputFile, report: Callable[..., ConsumerExport]
     ) -> FileReport | FailedFile:
         try:
-            return self._consumers(report(file.file, name=file.name), file.name)
+            return self._report_consumers(report(file.file, name=file.name), file.name)
         except ConfigurationError as error:
             problems = tuple(
                 LineageProblem(place=file.name, line=each.position.line, reason=each.text)
@@ -138,7 +138,7 @@ class FileReader:
             problems = (LineageProblem(place=file.name, reason=str(problem)),)
         return FailedFile(name=file.name, problems=problems)
 
-    def _consumers(self, export: ConsumerExport, file: str) -> FileReport | FailedFile:
+    def _report_consumers(self, export: ConsumerExport, file: str) -> FileReport | FailedFile:
         if not export.consumers and export.problems:
             return FailedFile(name=file, problems=export.problems)
         sql_lineages = self._analyse_consumers(export.consumers, export.reporter)
@@ -190,7 +190,7 @@ class FileReader:
             reason = f"'{engine}' is not a known SQL dialect. {assumed} is assumed; see --dialect."
             yield LineageProblem(place=export.reporter, reason=reason, severity="remark")
 
-    def _openlineage(self, files: Sequence[InputFile]) -> Iterator[ReadResult]:
+    def _read_openlineage(self, files: Sequence[InputFile]) -> Iterator[ReadResult]:
         """Read the events of all files together: those of one run may be in several files."""
         events: list[OpenLineageEvent] = []
         for number, file in enumerate(files):
@@ -209,7 +209,7 @@ class FileReader:
         for report in openlineage.report_events(events, self._load_stored_events):
             yield FileReport(lineage=report)
 
-    def _dbt(self, file: InputFile) -> FileReport | FailedFile:
+    def _read_dbt(self, file: InputFile) -> FileReport | FailedFile:
         try:
             project = dbt.read_project(file.file, name=file.name)
         except UnreadableManifest as error:
@@ -254,7 +254,7 @@ class FileReader:
             dialect=dialect,
         )
 
-    def _sql(self, files: Sequence[InputFile]) -> Iterator[FileReport | FailedFile]:
+    def _read_sql(self, files: Sequence[InputFile]) -> Iterator[FileReport | FailedFile]:
         sql_by_name: dict[str, SqlFile] = {}
         projects = sql_files.ProjectMacros()
         macros = {file.name: projects.of(file.file) for file in files}

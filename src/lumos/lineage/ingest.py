@@ -287,7 +287,7 @@ class LineageIngest:
                 continue
             reporter = each.lineage.reporter
             if reporter in self._reporters:
-                reason = "Several files report this; the first one is used."
+                reason = "Several files have this reporter; the first file is used."
                 self._problems.append(LineageProblem(place=reporter, reason=reason))
                 continue
             self._reporters.add(reporter)

@@ -250,8 +250,8 @@ class ReferenceResolver:
         return ResolvedLineage(
             reporter=reported.reporter,
             edges=edges,
-            scripts=tuple(_script(names, each) for each in reported.scripts),
-            unparsed=tuple(_unparsed(names, each) for each in reported.unparsed),
+            scripts=tuple(_resolve_script(names, each) for each in reported.scripts),
+            unparsed=tuple(_resolve_unparsed_statement(names, each) for each in reported.unparsed),
             jobs=tuple(_jobs(names, reported, edges)),
             consumers=tuple(_with_references(each, edges) for each in reported.consumers),
             annotations=annotations,
@@ -423,7 +423,7 @@ def _select_highest_rank(edges: Sequence[tuple[ReportedEdge, Edge]]) -> Iterator
             yield edge
 
 
-def _script(names: _ReporterNames, reported: ReportedScript) -> Script:
+def _resolve_script(names: _ReporterNames, reported: ReportedScript) -> Script:
     return Script(
         sql=reported.sql,
         dialect=reported.dialect,
@@ -433,7 +433,9 @@ def _script(names: _ReporterNames, reported: ReportedScript) -> Script:
     )
 
 
-def _unparsed(names: _ReporterNames, reported: ReportedUnparsedStatement) -> UnparsedStatement:
+def _resolve_unparsed_statement(
+    names: _ReporterNames, reported: ReportedUnparsedStatement
+) -> UnparsedStatement:
     return UnparsedStatement(
         line=reported.line,
         file=reported.file,

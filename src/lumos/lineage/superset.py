@@ -116,7 +116,9 @@ def _read_zip(file: Path) -> dict[str, bytes]:
         raise UnreadableExport(f"The ZIP file cannot be read: {problem}.") from None
     except (NotImplementedError, RuntimeError):
         # An encrypted file, or an unknown compression.
-        raise UnreadableExport("The ZIP file is encrypted, or compressed in another way.") from None
+        raise UnreadableExport(
+            "The ZIP file is encrypted or uses an unsupported compression."
+        ) from None
     return contents
 
 

@@ -131,7 +131,7 @@ def _changed_columns(
 ) -> Iterator[str]:
     """The columns that may have changed; all used columns if the table changed in unknown ways."""
     if not versions.may_have_changed:
-        yield from versions.changed
+        yield from versions.changed_columns
         return
     names = {name.casefold(): name for name in versions.columns}
     for name in dict.fromkeys([*mappings, *uses]):

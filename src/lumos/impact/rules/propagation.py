@@ -126,7 +126,7 @@ class _Propagation:
         )
         self._changed: dict[str, TableVersions] = {} if start.is_unchanged else {urn: start}
         self._paths: dict[tuple[str, str], Path] = {
-            (urn, name): ((urn, name),) for name in start.changed
+            (urn, name): ((urn, name),) for name in start.changed_columns
         }
         self._results: dict[str, DatasetImpact] = {}
 

@@ -98,7 +98,7 @@ def uses_no_changed_column(
         # An unknown macro may read any column that existed before.
         if UNKNOWN_NAME in text and versions.removes_or_changes:
             return False
-        if any(name.casefold() in text for name in versions.changed):
+        if any(name.casefold() in text for name in versions.changed_columns):
             return False
     edges = [edge for edge in derivation.edges if edge.upstream in changed]
     if _uses_unnamed_columns(text, edges):
@@ -193,7 +193,7 @@ def _type_uses_in_clauses(
     derivation: DatasetDerivation, edge: Edge, versions: TableVersions, versions_of: Versions
 ) -> list[TypeUse] | None:
     """Type uses of changed columns in conditions, GROUP BY and ORDER BY; None if not simple."""
-    names = {name.casefold(): name for name in versions.changed}
+    names = {name.casefold(): name for name in versions.changed_columns}
     compared = _compared_columns(edge)
     type_uses: list[TypeUse] = []
     for use in edge.uses:
@@ -222,7 +222,9 @@ def edges_cover_removed_columns(
     """Whether columns are only removed, and the edges contain every use of them."""
     assert derivation.sql is not None
     for versions in changed.values():
-        has_remaining = any(versions.columns[name][1] is not None for name in versions.changed)
+        has_remaining = any(
+            versions.columns[name][1] is not None for name in versions.changed_columns
+        )
         if versions.may_have_changed or has_remaining:
             return False
     edges = [edge for edge in derivation.edges if edge.upstream in changed]
@@ -244,7 +246,7 @@ def _derived_columns(
 
     None if the statement derives a column from them in another way.
     """
-    names = {name.casefold(): name for name in versions.changed}
+    names = {name.casefold(): name for name in versions.changed_columns}
     compared = _compared_columns(edge)
     derived = []
     for mapping in edge.columns:
@@ -304,7 +306,7 @@ def _keeps_columns(versions: TableVersions) -> bool:
     """Whether only types and nullability of columns change."""
     if versions.may_have_changed or versions.is_reordered:
         return False
-    pairs = [versions.columns[name] for name in versions.changed]
+    pairs = [versions.columns[name] for name in versions.changed_columns]
     return all(
         before is not None and after is not None and not isinstance(after.type, Unknown)
         for before, after in pairs
@@ -312,12 +314,12 @@ def _keeps_columns(versions: TableVersions) -> bool:
 
 
 def _changes_nulls(versions: TableVersions) -> bool:
-    pairs = [versions.columns[name] for name in versions.changed]
+    pairs = [versions.columns[name] for name in versions.changed_columns]
     return any(before and after and before.nullable != after.nullable for before, after in pairs)
 
 
 def _changes_structure(versions: TableVersions) -> bool:
-    pairs = [versions.columns[name] for name in versions.changed]
+    pairs = [versions.columns[name] for name in versions.changed_columns]
     return any(each is not None and contains_struct(each.type) for pair in pairs for each in pair)
 
 
@@ -569,7 +571,7 @@ def _edges_explain_occurrences(
 ) -> bool:
     """Whether each occurrence of a changed column in a statement is an alias or part of an edge."""
     clauses: dict[str, set[tuple[object, str]]] = {
-        name.casefold(): set() for each in changed.values() for name in each.changed
+        name.casefold(): set() for each in changed.values() for name in each.changed_columns
     }
     if not all(map(_WORD.fullmatch, clauses)):
         return False

@@ -189,7 +189,7 @@ class TableVersions(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         )
 
     @cached_property
-    def changed(self) -> frozenset[str]:
+    def changed_columns(self) -> frozenset[str]:
         """The columns that are added, removed or change type or nullability."""
         return self.unknown_columns.union(
             name for name, (before, after) in self.columns.items() if _is_different(before, after)
@@ -199,7 +199,8 @@ class TableVersions(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def removes_or_changes(self) -> bool:
         """Whether a column that existed before is removed or changes."""
         return any(
-            name not in self.columns or self.columns[name][0] is not None for name in self.changed
+            name not in self.columns or self.columns[name][0] is not None
+            for name in self.changed_columns
         )
 
     def with_added_columns_as_existing(self) -> "TableVersions":
@@ -217,7 +218,7 @@ class TableVersions(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @property
     def is_unchanged(self) -> bool:
         """Whether nothing changes that could affect a statement."""
-        return not (self.changed or self.is_reordered or self.may_have_changed)
+        return not (self.changed_columns or self.is_reordered or self.may_have_changed)
 
 
 def _is_different(before: Field | None, after: Field | None) -> bool:

@@ -149,7 +149,7 @@ def changed_columns(
     impacts = []
     for output in outputs:
         name = _stored_name(versions, output.name)
-        if name not in versions.changed and not versions.may_have_changed:
+        if name not in versions.changed_columns and not versions.may_have_changed:
             continue
         origins = (column_origin(each, paths) for each in output.origins)
         origin = next((each for each in origins if each is not None), None)
@@ -205,13 +205,13 @@ class CurrentSchemas:
         for derivation in self._downstream.derivations(urn):
             if derivation.sql is None:
                 continue
-            effects = self._analyze_sql(derivation, urn, self._unchanged, with_fields=True)
+            effects = self._analyze_sql(derivation, urn, self._unchanged_versions, with_fields=True)
             if effects and effects[0].fields and not effects[0].may_write_other_columns:
                 self._schemas[urn] = schema_of(effects[0])
                 return self._schemas[urn]
         return None
 
-    def _unchanged(self, urn: str) -> TableVersions:
+    def _unchanged_versions(self, urn: str) -> TableVersions:
         return TableVersions.of(urn, self.stored_or_inferred(urn))
 
 

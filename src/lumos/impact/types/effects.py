@@ -260,7 +260,9 @@ class _ScriptAnalysis(SqlWatcher):
         """
         parts: list[tuple[str, int | None]] = []
         tables = [self._values.versions(each.table) for each in script.reads]
-        changed_names = {name.casefold() for each in tables if each for name in each.changed}
+        changed_names = {
+            name.casefold() for each in tables if each for name in each.changed_columns
+        }
         may_have_changed = any(each.may_have_changed for each in tables if each)
         only_adds = not may_have_changed and not any(
             each.removes_or_changes for each in tables if each

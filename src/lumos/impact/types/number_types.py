@@ -174,13 +174,13 @@ class NumberTypes:
         """The type of a number computed from a decimal; None for other types."""
         return UNKNOWN if isinstance(type, Decimal | Unknown) else None
 
-    def unchanged(self, type: DataType) -> DataType | None:
+    def pass_through(self, type: DataType) -> DataType | None:
         """The type of a value returned unchanged: MAX(x), LAG(x), NULLIF(x, 0)."""
         return type if isinstance(type, Decimal | Unknown) else None
 
     def negate(self, type: DataType) -> DataType | None:
         """The type of -x and of ABS(x)."""
-        return self.unchanged(type)
+        return self.pass_through(type)
 
     def default_decimal(self) -> DataType:
         """The type of DECIMAL without parameters."""
@@ -370,7 +370,7 @@ class SparkNumbers(NumberTypes):
             return UNKNOWN
         return type if type.scale == 0 else _cap_precision(type.precision - type.scale + 1, 0)
 
-    def unchanged(self, type: DataType) -> DataType | None:
+    def pass_through(self, type: DataType) -> DataType | None:
         """Always the same type."""
         return type
 
@@ -518,7 +518,7 @@ class DuckdbNumbers(NumberTypes):
             return UNKNOWN
         return Decimal(type.precision)
 
-    def unchanged(self, type: DataType) -> DataType | None:
+    def pass_through(self, type: DataType) -> DataType | None:
         """Always the same type."""
         return type
 

@@ -121,7 +121,7 @@ class ExpressionTypes:
             versions = self.versions(table)
             changed: frozenset[str] | None = frozenset()
             if versions is not None:
-                stored = frozenset(map(self._folding.stored, versions.changed))
+                stored = frozenset(map(self._folding.stored, versions.changed_columns))
                 changed = None if versions.may_have_changed else stored
             self._changed_columns[table] = changed
         return self._changed_columns[table]

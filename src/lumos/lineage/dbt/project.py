@@ -91,12 +91,12 @@ class DbtNode(_DbtObject, frozen=True, kw_only=True):
     depends_on: DbtDependencies | None = None
 
     @property
-    def compiled(self) -> str | None:
+    def compiled_text(self) -> str | None:
         """The compiled SQL."""
         return self.compiled_code or self.compiled_sql
 
     @property
-    def raw(self) -> str:
+    def raw_text(self) -> str:
         """The SQL before compilation."""
         return self.raw_code or self.raw_sql or ""
 
@@ -124,7 +124,7 @@ class DbtCatalogTable(_DbtObject, frozen=True, kw_only=True):
     columns: dict[str, DbtCatalogColumn] = {}
 
     @property
-    def ordered(self) -> tuple[DbtCatalogColumn, ...]:
+    def sorted_columns(self) -> tuple[DbtCatalogColumn, ...]:
         return tuple(
             sorted(self.columns.values(), key=lambda column: int(str(column.index or 0) or 0))
         )
@@ -240,7 +240,7 @@ class _ProjectReader:
 
     def _with_sql(self, key: str, node: DbtNode) -> DbtNode:
         """Add the compiled SQL of a model, from a file if the manifest does not contain it."""
-        if node.compiled or node.resource_type not in ("model", "snapshot"):
+        if node.compiled_text or node.resource_type not in ("model", "snapshot"):
             return node
         relative = Path(node.package_name, node.original_file_path)
         file = self._folder / "compiled" / relative
@@ -409,7 +409,7 @@ class DbtRelations:
         if catalog is not None and catalog.columns:
             return {
                 self._folding.text(column.name, quoted=True): column.type
-                for column in catalog.ordered
+                for column in catalog.sorted_columns
             }
         node = self._node(key)
         declared_columns = (node.columns if node else None) or {}

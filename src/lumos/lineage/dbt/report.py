@@ -63,12 +63,12 @@ def model_queries(project: DbtProject, relations: DbtRelations) -> Iterator[Mode
     """The SQL of all models to analyse, with the line numbers of the compiled SQL."""
     for key, node in project.nodes.items():
         table = relations.table(key)
-        if table is None or not node.compiled or (node.language or "sql") != "sql":
+        if table is None or not node.compiled_text or (node.language or "sql") != "sql":
             continue
         keyword = "VIEW" if node.materialized in ("view", "materialized_view") else "TABLE"
         yield ModelSql(
             key=key,
-            text=f"CREATE {keyword} {relations.sql_name(table)} AS {node.compiled}",
+            text=f"CREATE {keyword} {relations.sql_name(table)} AS {node.compiled_text}",
             file=_file(node),
         )
 
@@ -100,7 +100,7 @@ class _ProjectReport:
                 for key, analysed in self._analysed.items()
                 for script in analysed.scripts
             ),
-            unparsed=tuple(self._unparsed()),
+            unparsed=tuple(self._unparsed_statements()),
             jobs=tuple(self._job(key) for key in jobs),
             flows=tuple(self._flow(key) for key in jobs),
             annotations=tuple(self._annotations()),
@@ -128,7 +128,7 @@ class _ProjectReport:
                     upstream=upstream, downstream=table, job=job, confidence=confidence
                 )
 
-    def _unparsed(self) -> Iterator[ReportedUnparsedStatement]:
+    def _unparsed_statements(self) -> Iterator[ReportedUnparsedStatement]:
         """The compiled SQL that could not be parsed; it writes the table of its model."""
         for key, analysed in self._analysed.items():
             table = self._relations.table(key)
@@ -191,11 +191,11 @@ class _ProjectReport:
                 yield annotations
 
     def _annotations_of(self, key: str, node: DbtNode, table: TableName) -> ReportedAnnotations:
-        header = header_of(node.raw) if resource_type(key, node) != "seed" else HeaderComment()
+        header = header_of(node.raw_text) if resource_type(key, node) != "seed" else HeaderComment()
         catalog = self._project.catalog.get(key)
         columns: dict[str, str] = {
             column.name: column.comment
-            for column in (catalog.ordered if catalog else ())
+            for column in (catalog.sorted_columns if catalog else ())
             if column.comment
         }
         declared_columns = node.columns or {}
@@ -224,7 +224,7 @@ class _ProjectReport:
         without_sql = [
             key
             for key in jobs
-            if (node := self._project.nodes[key]).compiled is None
+            if (node := self._project.nodes[key]).compiled_text is None
             and resource_type(key, node) == "model"
             and (node.language or "sql") == "sql"
         ]
@@ -259,7 +259,7 @@ def node_owners(project: DbtProject, node: DbtNode, header: HeaderComment) -> tu
 
 def _file(node: DbtNode) -> str:
     """The file of the model if it has the lines of the compiled SQL, or else the compiled file."""
-    if not node.compiled or _has_same_lines(node.compiled, node.raw):
+    if not node.compiled_text or _has_same_lines(node.compiled_text, node.raw_text):
         return node.original_file_path or node.name
     return node.compiled_path or f"compiled/{node.package_name}/{node.original_file_path}"
 

@@ -286,7 +286,7 @@ class StatementReader:
             unknown = [".".join(parts) for parts, _ in star.as_column().origins]
             if unknown:
                 context.add_problem(
-                    f"the columns of {', '.join(unknown)} are not known: `*` stands for them",
+                    f"the columns of {', '.join(unknown)} are not known: `*` represents them",
                     None,
                     is_remark=True,
                 )
