@@ -47,7 +47,6 @@ SHARED_NAMES = {
     "Facets": "aliases inside two readers",
     "Forge": "a class, and its names in options",
     "Level": "of findings and of versions",
-    "LoadMemories": "callbacks of two jobs",
     "Location": "of a value in a configuration file, and of data",
     "Names": "of sources in the configuration, and for display",
     "Origin": "of a setting, and of a column",

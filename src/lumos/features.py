@@ -148,8 +148,8 @@ class Features:
         path = self.settings.storage.path
         return LineageService(
             self.settings,
-            store=self._store.open,
-            make_store=self._store.create,
+            open_store=self._store.open,
+            create_store=self._store.create,
             annotations=lambda: self.annotation_writer,
             usage=lambda: self.usage if self.settings.switches.is_on("usage") else None,
             publishing=self._publisher.publish_after,

@@ -212,7 +212,7 @@ def test_sql_files_whose_names_are_not_utf8_are_problems(lumos: Any, workplace: 
     assert result.code == 0
     assert "sql:models/good.sql" in result.out
     for name in ("bad\\xff", "bad\\xff.sql"):
-        assert f"models/{name}: Its name is not valid UTF-8." in result.err
+        assert f"models/{name}: The name is not valid UTF-8." in result.err
 
 
 def test_a_working_directory_whose_name_is_not_utf8_is_named(

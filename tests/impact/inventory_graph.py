@@ -89,13 +89,18 @@ class InventoryDownstream:
         return () if owner is None else (owner,)
 
     def reason(
-        self, derivation: DatasetDerivation, dataset: str, versions: Versions, *, with_fields: bool
+        self,
+        derivation: DatasetDerivation,
+        dataset: str,
+        versions_of: Versions,
+        *,
+        with_fields: bool,
     ) -> Sequence[StatementEffect]:
         assert derivation.sql is not None
         return effects(
             derivation.sql,
             dialect=derivation.dialect,
-            tables=lambda parts: versions(name_of(parts)),
+            tables=lambda parts: versions_of(name_of(parts)),
             is_wanted=lambda parts: name_of(parts) == dataset,
             with_fields=with_fields,
         )

@@ -79,13 +79,21 @@ def test_a_change_names_what_it_breaks_with_owners(lake: RecordedLake) -> None:
                 urn=STAGED,
                 verdict=breaking,
                 owners=("analytics-team",),
-                uses=(AffectedUse(path="amount", reason="type mismatch in pipeline"),),
+                uses=(
+                    AffectedUse(
+                        path="amount", reason="type mismatch in pipeline: amount becomes STRING"
+                    ),
+                ),
             ),
             Affected(
                 urn=MART,
                 verdict=breaking,
                 owners=("ml-platform", "analytics-team"),
-                uses=(AffectedUse(path="amount", reason="type mismatch in pipeline"),),
+                uses=(
+                    AffectedUse(
+                        path="amount", reason="type mismatch in pipeline: amount becomes STRING"
+                    ),
+                ),
             ),
         ),
     )

@@ -237,7 +237,7 @@ def test_what_spark_refuses_with_both_schemas_cannot_be_rehearsed(spark: SparkSe
     assert "Cannot resolve routine `our_udf`" in str(only(checks, "a").error)
     assert only(checks, "b").error == "the schema of unheard_of is unknown"
     assert only(checks, "d").error == "READ_CSV as a table is not supported"
-    assert only(checks, "e").error == "no SQL is stored for it"
+    assert only(checks, "e").error == "no SQL is stored for the dataset"
     assert all(each.agrees for reports in checks.values() for each in reports)
 
 

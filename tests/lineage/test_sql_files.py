@@ -64,7 +64,7 @@ def test_a_file_that_is_only_a_query_makes_the_table_it_is_named_after():
     assert {(each.upstream, each.downstream) for each in edge.columns} == {
         ("customer_id", "customer_id"), ("amount", "lifetime_value"),
     }  # fmt: skip
-    (annotations,) = found.descriptions
+    (annotations,) = found.annotations
     assert annotations.dataset == TableName(parts=("customer_value",))
     assert annotations.description == "Customer lifetime value calculation"
     assert annotations.owners == (OwnerOfUnknownKind(name="analytics-team"),)
@@ -149,7 +149,7 @@ def test_a_template_without_a_table_or_with_unknown_parts_is_refused(template):
 
 def test_several_queries_are_no_model():
     found = reported("SELECT id FROM orders;\nSELECT id FROM raw.events")
-    assert (found.edges, found.descriptions) == ((), ())
+    assert (found.edges, found.annotations) == ((), ())
 
 
 def test_of_several_tables_each_has_its_own_comment_and_the_files_owner():
@@ -158,7 +158,7 @@ def test_of_several_tables_each_has_its_own_comment_and_the_files_owner():
         "-- All totals\nCREATE TABLE totals AS SELECT id FROM orders;\n\n"
         "-- SLA: hourly\n-- Owner: jane\nCREATE TABLE log AS SELECT id FROM orders;"
     )
-    annotations = {each.dataset.parts[0]: each for each in found.descriptions}
+    annotations = {each.dataset.parts[0]: each for each in found.annotations}
     assert annotations["totals"].description == "All totals"
     assert annotations["totals"].owners == (OwnerOfUnknownKind(name="platform-team"),)
     assert annotations["log"].description is None
@@ -339,7 +339,7 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path):
 )
 def test_what_is_not_understood_leaves_open_what_the_file_says_of_others(text, written):
     file = parse_sql_file(text, name="m.sql")
-    found = report_sql_file(file, analyse(file.sql, dialect="postgres")).written
+    found = report_sql_file(file, analyse(file.sql, dialect="postgres")).analysed_targets
     assert (None if found is None else tuple(each.parts for each in found)) == written
 
 
@@ -348,7 +348,7 @@ def test_the_comment_of_the_first_table_says_nothing_of_the_others():
         "-- All items\n-- Owner: ann\n-- SLA: hourly\nCREATE TABLE items AS SELECT id FROM orders;\n"
         "CREATE TABLE refunds AS SELECT id FROM orders;"
     )
-    assert [(each.dataset.parts, each.owners, each.properties) for each in found.descriptions] == [
+    assert [(each.dataset.parts, each.owners, each.properties) for each in found.annotations] == [
         (("items",), (OwnerOfUnknownKind(name="ann"),), {"sla": "hourly"})
     ]
 
@@ -357,7 +357,7 @@ def test_the_head_of_a_file_holds_for_its_only_table_whatever_comes_first():
     found = reported(
         "-- Owner: ann\nDROP TABLE IF EXISTS items;\n\nCREATE TABLE items AS SELECT id FROM orders;"
     )
-    assert [(each.dataset.parts, each.owners) for each in found.descriptions] == [
+    assert [(each.dataset.parts, each.owners) for each in found.annotations] == [
         (("items",), (OwnerOfUnknownKind(name="ann"),))
     ]
 

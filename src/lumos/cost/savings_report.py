@@ -32,7 +32,7 @@ from lumos.cost.solver.retirement import RetirementGroup, RetirementPlan, plan_r
 from lumos.cost.solver.savings import Savings, savings_of
 from lumos.model.money import amount_of, format_money
 from lumos.store import Store
-from lumos.usage.unread import location_of
+from lumos.usage.unread import log_scope_of
 
 _HIGH_RISK_COUNT: Final = 10
 _MONTHS: Final = 12
@@ -323,7 +323,7 @@ class _RecordedReads:
     def since(self, urn: str) -> date:
         """The first day with recorded reads; `date.min` if there are none in this location."""
         source = self._sources.get(urn)
-        found = None if source is None else self._first_reads.get(location_of(urn, source))
+        found = None if source is None else self._first_reads.get(log_scope_of(urn, source))
         return found or date.min
 
     @cached_property

@@ -48,8 +48,8 @@ class BlastRadiusAnalysis:
 
     def blast_radius(self, event: ChangeEvent) -> BlastRadius | None:
         """The blast radius of a change; None if there are no downstream datasets."""
-        before = self._schemas.get(event.old_schema or "")
-        context = _ContextBeforeChange(self._shared, event.urn, before)
+        old_schema = self._schemas.get(event.old_schema or "")
+        context = _ContextBeforeChange(self._shared, event.urn, old_schema)
         live_datasets = context.datasets - self._shared.deleted
         if not live_datasets:
             return None
@@ -108,14 +108,14 @@ def _affected_uses(impact: DatasetImpact, findings: Sequence[Finding]) -> tuple[
                     path=path, reason=reason.text, file=reason.file, line=reason.line
                 )
     # Uses with a line come first.
-    ordered = sorted(
+    sorted_uses = sorted(
         uses.values(), key=lambda use: (use.line is None, use.file or "", use.line or 0, use.path)
     )
-    return tuple(ordered[:_MAX_USES])
+    return tuple(sorted_uses[:_MAX_USES])
 
 
 def _changed_fields(paths: Iterable[str], reason: Reason) -> list[str]:
-    """The most severe change of each column that a reason refers to."""
+    """The first, most severe change of each column that a reason refers to."""
     by_column: dict[str, str] = {}
     for field in reason.fields:
         for path in paths:
@@ -125,11 +125,15 @@ def _changed_fields(paths: Iterable[str], reason: Reason) -> list[str]:
 
 
 def _first_read(context: "_ContextBeforeChange", urn: str) -> Iterator[AffectedUse]:
-    """The first line known to read the deleted dataset."""
-    edges = [edge for derivation in context.derivations(urn) for edge in derivation.edges]
-    reads = [edge for edge in edges if edge.upstream == context.urn]
-    positions = [(reference.file, reference.line) for edge in reads for reference in edge.columns]
-    positions += [(reference.file, reference.line) for edge in reads for reference in edge.uses]
+    """The first known line that reads the changed dataset."""
+    edges = [
+        edge
+        for derivation in context.derivations(urn)
+        for edge in derivation.edges
+        if edge.upstream == context.urn
+    ]
+    positions = [(reference.file, reference.line) for edge in edges for reference in edge.columns]
+    positions += [(reference.file, reference.line) for edge in edges for reference in edge.uses]
     known_positions = [
         (file, line) for file, line in positions if file is not None and line is not None
     ]
@@ -148,7 +152,12 @@ class _LimitedAnalyzer:
         self._remaining_characters = MAX_ANALYSED_CHARACTERS
 
     def __call__(
-        self, derivation: DatasetDerivation, dataset: str, versions: Versions, *, with_fields: bool
+        self,
+        derivation: DatasetDerivation,
+        dataset: str,
+        versions_of: Versions,
+        *,
+        with_fields: bool,
     ) -> Sequence[StatementEffect]:
         remaining_before = self._remaining_characters
         self._remaining_characters -= max(len(derivation.sql or ""), _MIN_CHARACTERS_PER_SCRIPT)
@@ -160,7 +169,7 @@ class _LimitedAnalyzer:
                     MAX_ANALYSED_CHARACTERS,
                 )
             return ()
-        return analyse_derivation(derivation, dataset, versions, with_fields=with_fields)
+        return analyse_derivation(derivation, dataset, versions_of, with_fields=with_fields)
 
 
 class _SharedContext(ImpactContext):
@@ -174,18 +183,18 @@ class _SharedContext(ImpactContext):
     def children(self) -> dict[str, list[str]]:
         """Direct downstream datasets of each dataset."""
         children_of: dict[str, list[str]] = {}
-        for before, after in self.all_links:
-            children_of.setdefault(before, []).append(after)
+        for upstream, downstream in self.all_links:
+            children_of.setdefault(upstream, []).append(downstream)
         return children_of
 
 
 class _ContextBeforeChange:
     """The context of one changed dataset with its old schema; the store already has the new one."""
 
-    def __init__(self, shared: _SharedContext, urn: str, before: Schema | None) -> None:
+    def __init__(self, shared: _SharedContext, urn: str, old_schema: Schema | None) -> None:
         self.urn = urn
         self._shared = shared
-        self._before = before
+        self._old_schema = old_schema
 
     @property
     def consumers(self) -> Collection[str]:
@@ -197,7 +206,7 @@ class _ContextBeforeChange:
 
     @cached_property
     def datasets(self) -> frozenset[str]:
-        return frozenset(after for _, after in self._links) - {self.urn}
+        return frozenset(downstream for _, downstream in self._links) - {self.urn}
 
     def links(self, urn: str) -> Iterable[tuple[str, str]]:
         assert urn == self.urn
@@ -208,19 +217,19 @@ class _ContextBeforeChange:
         links: list[tuple[str, str]] = []
         stack, seen = [self.urn], {self.urn}
         while stack:
-            before = stack.pop()
-            for after in self._shared.children.get(before, ()):
-                links.append((before, after))
-                if after not in seen:
-                    seen.add(after)
-                    stack.append(after)
+            upstream = stack.pop()
+            for downstream in self._shared.children.get(upstream, ()):
+                links.append((upstream, downstream))
+                if downstream not in seen:
+                    seen.add(downstream)
+                    stack.append(downstream)
         return tuple(links)
 
     def derivations(self, urn: str) -> Sequence[DatasetDerivation]:
         return self._shared.derivations(urn)
 
     def schema(self, urn: str) -> Schema | None:
-        return self._before if urn == self.urn else self._shared.schema(urn)
+        return self._old_schema if urn == self.urn else self._shared.schema(urn)
 
     def owners(self, urn: str) -> Sequence[str]:
         return self._shared.owners(urn)

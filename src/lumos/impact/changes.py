@@ -43,7 +43,7 @@ _NULLABILITY: Final = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _NOT_NULL: Final = re.compile(r"not\s+null|required", re.IGNORECASE)
-_PARAMETERS: Final = re.compile(r"[(<].*", re.DOTALL)
+_TYPE_PARAMETERS: Final = re.compile(r"[(<].*", re.DOTALL)
 _LAST_NAME_STEP: Final = re.compile(r"(?:^|\.)(?:`(?:[^`]|``)*`|\w+)\Z")
 
 
@@ -95,7 +95,7 @@ class _TypeAndNulls(NamedTuple):
 
 
 class ColumnPart(NamedTuple):
-    """A column or a nested part of one; only parts with a name have a position."""
+    """A column or a nested part of a column; only parts with a name have a position."""
 
     type: DataType
     nullable: bool
@@ -175,7 +175,7 @@ class _ChangeParser:
             )
 
     def drop(self, text: str) -> None:
-        """Drop a column or a named part of one."""
+        """Drop a column or a named part of a column."""
         path = self._require_path(text)
         self._check_unique(path)
         self._apply([self._removal_of(path)])
@@ -301,7 +301,7 @@ class _ChangeParser:
         is_same_type = (
             not old.types
             or part.type in old.types
-            or old.text.upper() == _PARAMETERS.sub("", part.type.text)
+            or old.text.upper() == _TYPE_PARAMETERS.sub("", part.type.text)
             or old.text.casefold() == (part.native_type or "").casefold()
         )
         if not is_same_type or old.nullable not in (None, part.nullable):
@@ -329,13 +329,14 @@ def column_parts(schema: Schema | None) -> dict[str, ColumnPart]:
     for position, field in enumerate(schema.fields if schema else ()):
         path = quoted_name(field.name)
         parts[path] = ColumnPart(field.type, field.nullable, field.native_type, position)
-        counts: dict[str, int] = {}
+        last_positions: dict[str, int] = {}
         for part in nested_parts(field):
-            number = None
+            nested_position = None
             if part.name is not None:
                 parent = parent_of(part.path)
-                number = counts[parent] = counts.get(parent, -1) + 1
-            parts[part.path] = ColumnPart(part.type, part.nullable, None, number)
+                nested_position = last_positions.get(parent, -1) + 1
+                last_positions[parent] = nested_position
+            parts[part.path] = ColumnPart(part.type, part.nullable, None, nested_position)
     return parts
 
 
@@ -379,7 +380,7 @@ _INFERRED: Final = "{} was never scanned; its schema is inferred from the SQL th
 
 
 class ImpactCase(NamedTuple):
-    """Judged changes of a dataset, with its schemas before and after if known.
+    """Changes of a dataset with their verdicts, and its schemas before and after if known.
 
     `renamed` maps old paths to new ones.
     """
@@ -425,19 +426,19 @@ def case_from_options(
         base = complete_proposal(present, rendered, proposal.schema, proposal.format)
         remarks += proposal.remarks
     after = apply_requested_changes(urn, platform, base, requested, dialect=dialect)
-    findings = judge_changes(context, present, after.schema, after.changes)
+    findings = classify_changes(context, present, after.schema, after.changes)
     if not findings:
         raise MisuseError(f"Nothing changes: {urn} already has this schema.")
     return ImpactCase(findings, present, after.schema, after.renamed, (*remarks, *after.remarks))
 
 
-def judge_changes(
+def classify_changes(
     context: ImpactContext,
     present: Schema | None,
     proposed: Schema | None,
     changes: Sequence[AnySchemaChange],
 ) -> tuple[Finding, ...]:
-    """The findings between two schemas, or on the changes alone if a schema is unknown."""
+    """The findings for the changes between two schemas, or for `changes` if a schema is unknown."""
     entry = context.store.entries.get(context.urn)
     format = None if entry is None else entry.known.format
     if present is None or proposed is None:

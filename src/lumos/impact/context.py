@@ -27,7 +27,7 @@ class ImpactContext:
         *others: str,
         schemas: dict[str, Schema | None] | None = None,
     ) -> None:
-        """`schemas` are those that contexts of other changes have read; missing ones are added."""
+        """`schemas` is a cache of schemas that the contexts of several changes share."""
         self.store = store
         self._shared_schemas = {} if schemas is None else schemas
         self._all_unparsed = store.lineage.unparsed()
@@ -156,19 +156,19 @@ class ImpactContext:
                 urns.update(urn for _, urn in derivation.tables)
                 urns.update(edge.upstream for edge in derivation.edges)
         shared = self._shared_schemas
-        missing = urns - shared.keys()
-        shared.update(dict.fromkeys(missing) | self.store.schemas.current(missing))
+        missing_urns = urns - shared.keys()
+        shared.update(dict.fromkeys(missing_urns) | self.store.schemas.current(missing_urns))
         return shared
 
     @cached_property
     def _owners(self) -> Mapping[str, tuple[str, ...]]:
         unscanned = {node.urn for node in self._walk.nodes if node.state is None}
-        reported = self.store.lineage.owners(unscanned) if unscanned else {}
-        return reported | self.store.owners(self.datasets)
+        reported_owners = self.store.lineage.owners(unscanned) if unscanned else {}
+        return reported_owners | self.store.owners(self.datasets)
 
 
 def analyse_derivation(
-    derivation: DatasetDerivation, dataset: str, versions: Versions, *, with_fields: bool
+    derivation: DatasetDerivation, dataset: str, versions_of: Versions, *, with_fields: bool
 ) -> Sequence[StatementEffect]:
     """The effects of changed tables on a dataset, from the SQL that writes it."""
     # Imported late: most requests need edges and text only, not the parser.
@@ -177,14 +177,14 @@ def analyse_derivation(
     assert derivation.sql is not None
     urns = dict(derivation.tables)
 
-    def table(parts: tuple[str, ...]) -> TableVersions:
+    def versions_of_table(parts: tuple[str, ...]) -> TableVersions:
         urn = urns.get(parts)
-        return TableVersions.of(".".join(parts), None) if urn is None else versions(urn)
+        return TableVersions.of(".".join(parts), None) if urn is None else versions_of(urn)
 
     return effects(
         derivation.sql,
         dialect=derivation.dialect,
-        tables=table,
+        tables=versions_of_table,
         is_wanted=lambda parts: urns.get(parts) == dataset,
         with_fields=with_fields,
     )
@@ -230,7 +230,7 @@ def _load_derivations(
 def _derivations_of(
     urn: str, edges: Mapping[str, Sequence[Edge]], scripts: Iterable[tuple[str, Script]]
 ) -> Iterator[DatasetDerivation]:
-    """The derivations with SQL, and one per reporter of other edges that add information."""
+    """The derivations with SQL, then one per reporter for edges that add columns to the SQL."""
     with_sql: list[DatasetDerivation] = []
     upstreams_with_sql: dict[str, set[str]] = {}
     for reporter, script in scripts:
@@ -271,7 +271,10 @@ def _derivations_of(
 def _informative_edges(
     edges: Sequence[Edge], in_sql: Mapping[str, set[_ColumnReference]]
 ) -> Iterator[Edge]:
-    """The edges that add columns to the SQL, and the only edges of an upstream dataset."""
+    """The edges with columns that the SQL does not mention, and edges without columns.
+
+    Edges without columns are only used if nothing else tells the columns of their upstream dataset.
+    """
     upstreams_with_columns = {
         *in_sql,
         *(edge.upstream for edge in edges if edge.columns or edge.uses),

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from lumos.errors import MisuseError
-from lumos.impact.changes import ImpactCase, column_parts, judge_changes, last_name
+from lumos.impact.changes import ImpactCase, classify_changes, column_parts, last_name
 from lumos.impact.context import ImpactContext
 from lumos.model.change import (
     AnySchemaChange,
@@ -85,18 +85,18 @@ def case_from_diff(context: ImpactContext, diff: DatasetDiff) -> ImpactCase:
     changes = tuple(_parse_change(diff.urn, row) for row in diff.changes)
     stored = context.schema(context.urn)
     if stored is None:
-        return ImpactCase(judge_changes(context, None, None, changes), None, None, {}, ())
+        return ImpactCase(classify_changes(context, None, None, changes), None, None, {}, ())
     present = apply(_changes_to_restore(changes, stored), stored)
     remarks = []
-    is_applied = not any(_changes_to_restore(map(_reverse, changes), stored))
-    if present.shape != stored.shape and not is_applied:
+    is_after_changes = not any(_changes_to_restore(map(_reverse, changes), stored))
+    if present.shape != stored.shape and not is_after_changes:
         remarks.append(
             f"the stored schema of {diff.urn} matches neither the state before nor after these "
-            "changes; they are judged as the report lists them"
+            "changes; the changes are assessed as the report lists them"
         )
     proposed = apply(_without_invalid_reorderings(changes, present), present)
     context.assume_schema(present)
-    findings = judge_changes(context, present, proposed, changes)
+    findings = classify_changes(context, present, proposed, changes)
     return ImpactCase(findings, present, proposed, {}, tuple(remarks))
 
 
@@ -116,7 +116,7 @@ def _reverse(change: AnySchemaChange) -> AnySchemaChange:
 def _changes_to_restore(
     changes: Iterable[AnySchemaChange], stored: Schema
 ) -> Iterator[AnySchemaChange]:
-    """The changes that restore the state before the given changes, if the schema differs."""
+    """The changes that turn the stored schema into the schema before the given changes."""
     parts = column_parts(stored)
     for change in changes:
         part = parts.get(change.path)
@@ -141,10 +141,10 @@ def _without_invalid_reorderings(
     changes: Sequence[AnySchemaChange], present: Schema
 ) -> Iterator[AnySchemaChange]:
     """The changes, except reorderings that do not match the columns."""
-    removed = {change.path for change in changes if isinstance(change, FieldRemoved)}
+    removed_paths = {change.path for change in changes if isinstance(change, FieldRemoved)}
     siblings: dict[str, set[str]] = {}
     for path in column_parts(present):
-        if path not in removed:
+        if path not in removed_paths:
             siblings.setdefault(parent_of(path), set()).add(last_name(path))
     for change in changes:
         if not isinstance(change, Reordered) or set(change.after) == siblings.get(change.path):

@@ -26,94 +26,98 @@ _MARKS: Final[dict[VerdictName, str]] = {
     "COMPATIBLE": "✅ compatible",
 }
 # Characters with a meaning in Markdown or HTML; names and comments are untrusted input.
-_SPECIAL: Final = re.compile(r"[\\`*_{}\[\]<>()#+\-!|~@&:./]")
+_SPECIAL_CHARACTER: Final = re.compile(r"[\\`*_{}\[\]<>()#+\-!|~@&:./]")
 _INNER_PUNCTUATION: Final = re.compile(r"(?<=\w)[-_./:](?=\w)")
 _BACKTICKS: Final = re.compile(r"`+")
 
 
-def markdown(report: ImpactReport | ImpactsReport, names: DisplayNames) -> str:
+def markdown(report: ImpactReport | ImpactsReport, replace_urns: DisplayNames) -> str:
     """The report as Markdown for GitHub, GitLab and others."""
-    return "\n".join(_lines(report, names)) + "\n"
+    return "\n".join(_lines(report, replace_urns)) + "\n"
 
 
-def _lines(report: ImpactReport | ImpactsReport, names: DisplayNames) -> Iterator[str]:
+def _lines(report: ImpactReport | ImpactsReport, replace_urns: DisplayNames) -> Iterator[str]:
     reports = report.datasets if isinstance(report, ImpactsReport) else (report,)
-    names.look_up(row.urn for each in reports for row in each.downstream)
-    yield f"### {escape(names(report.headline))}"
+    replace_urns.look_up(row.urn for each in reports for row in each.downstream)
+    yield f"### {escape(replace_urns(report.headline))}"
     yield ""
     if isinstance(report, ImpactsReport):
         for each in report.datasets:
-            yield f"#### {escape(names(each.headline))}"
+            yield f"#### {escape(replace_urns(each.headline))}"
             yield ""
-            yield from _dataset(each, names)
+            yield from _dataset(each, replace_urns)
     else:
-        yield from _dataset(report, names)
+        yield from _dataset(report, replace_urns)
     if report.recommendations:
         yield "**Recommendations**"
         yield ""
         yield from (
-            f"{n}. {escape(names(each))}" for n, each in enumerate(report.recommendations, 1)
+            f"{n}. {escape(replace_urns(each))}" for n, each in enumerate(report.recommendations, 1)
         )
         yield ""
     for remark in report.remarks:
-        yield f"> {escape(names(remark))}"
+        yield f"> {escape(replace_urns(remark))}"
         yield ">"
 
 
-def _dataset(report: ImpactReport, names: DisplayNames) -> Iterator[str]:
+def _dataset(report: ImpactReport, replace_urns: DisplayNames) -> Iterator[str]:
     if len(report.changes) > 1:
         yield from (f"- {_change(each)}" for each in report.changes)
         yield ""
-    listed = [row for row in report.downstream if row.is_listed]
-    if listed:
+    listed_rows = [row for row in report.downstream if row.is_listed]
+    if listed_rows:
         yield "| Dataset | Verdict | Owner | Why |"
         yield "|---|---|---|---|"
-        yield from (_row(each, names) for each in listed[:_MAX_ROWS])
+        yield from (_row(each, replace_urns) for each in listed_rows[:_MAX_ROWS])
         yield ""
-    if len(listed) > _MAX_ROWS:
-        yield f"and {plural(len(listed) - _MAX_ROWS, 'more dataset')}."
+    if len(listed_rows) > _MAX_ROWS:
+        yield f"and {plural(len(listed_rows) - _MAX_ROWS, 'more dataset')}."
         yield ""
-    unaffected = len(report.downstream) - len(listed)
+    unaffected = len(report.downstream) - len(listed_rows)
     if report.downstream:
         share = int(100 * report.coverage)
         unused = (
             f" {plural(unaffected, 'dataset')} downstream "
             f"{'uses' if unaffected == 1 else 'use'} nothing that changes."
         )
-        yield f"{share} % of the downstream was determined.{unused if unaffected else ''}"
+        yield (
+            f"The impact on {share} % of the downstream datasets was determined."
+            f"{unused if unaffected else ''}"
+        )
         yield ""
-    with_details = [
+    detailed_rows = [
         row
-        for row in listed[:_MAX_ROWS]
+        for row in listed_rows[:_MAX_ROWS]
         if row.verdict != "COMPATIBLE" or row.changed or row.is_contradicted
     ]
-    if with_details:
+    if detailed_rows:
         yield "<details><summary>Details</summary>"
         yield ""
-        for row in with_details:
-            yield from _details(row, names)
+        for row in detailed_rows:
+            yield from _details(row, replace_urns)
         yield "</details>"
         yield ""
 
 
-def _row(row: DownstreamReport, names: DisplayNames) -> str:
-    first_reason = _reason(row.reasons[0], names) if row.reasons else ""
+def _row(row: DownstreamReport, replace_urns: DisplayNames) -> str:
+    first_reason = _reason(row.reasons[0], replace_urns) if row.reasons else ""
     more = f" (and {len(row.reasons) - 1} more)" if len(row.reasons) > 1 else ""
     owners = ", ".join(map(escape, row.owners)) or "unknown"
-    return f"| {escape(names(row.urn))} | {_MARKS[row.verdict]} | {owners} | {first_reason}{more} |"
+    name = escape(replace_urns(row.urn))
+    return f"| {name} | {_MARKS[row.verdict]} | {owners} | {first_reason}{more} |"
 
 
-def _details(row: DownstreamReport, names: DisplayNames) -> Iterator[str]:
+def _details(row: DownstreamReport, replace_urns: DisplayNames) -> Iterator[str]:
     steps = plural(row.distance, "step")
-    yield f"**{escape(names(row.urn))}**: {_MARKS[row.verdict]}, {steps} away"
+    yield f"**{escape(replace_urns(row.urn))}**: {_MARKS[row.verdict]}, {steps} away"
     yield ""
     for reason in row.reasons[:_MAX_REASONS]:
         clause = " ".join((reason.clause or "").split())
-        yield f"- {_reason(reason, names)}" + (
+        yield f"- {_reason(reason, replace_urns)}" + (
             f": {_code(clause)}" if clause not in ("", "*") else ""
         )
         if len(reason.path) > 1:
-            yield f"  via {' → '.join(_step(each, names) for each in reason.path)}"
+            yield f"  via {' → '.join(_step(each, replace_urns) for each in reason.path)}"
     for column in row.changed[:_MAX_REASONS]:
         before, after = column.before or "nothing", column.after or "nothing"
         yield f"- column {_code(column.name)}: {_code(before)} → {_code(after)}"
@@ -125,11 +129,11 @@ def _details(row: DownstreamReport, names: DisplayNames) -> Iterator[str]:
     yield ""
 
 
-def _reason(reason: ReasonReport, names: DisplayNames) -> str:
+def _reason(reason: ReasonReport, replace_urns: DisplayNames) -> str:
     location = format_position(reason.file, reason.line)
     if reason.file is not None:
         location = _code(location)
-    return ", ".join(filter(None, (escape(names(reason.text)), location)))
+    return ", ".join(filter(None, (escape(replace_urns(reason.text)), location)))
 
 
 def _change(change: ChangeReport) -> str:
@@ -137,9 +141,9 @@ def _change(change: ChangeReport) -> str:
     return f"{_code(change.path or 'columns')} {change.kind.replace('_', ' ')}: {' → '.join(sides)}"
 
 
-def _step(step: str, names: DisplayNames) -> str:
+def _step(step: str, replace_urns: DisplayNames) -> str:
     urn, _, column = step.partition("#")
-    return _code(f"{names(urn)}.{column}")
+    return _code(f"{replace_urns(urn)}.{column}")
 
 
 def escape(text: str) -> str:
@@ -148,7 +152,7 @@ def escape(text: str) -> str:
     unescaped_positions = {match.start() for match in _INNER_PUNCTUATION.finditer(printable)}
     return "".join(
         _escape_character(each)
-        if _SPECIAL.match(each) and position not in unescaped_positions
+        if _SPECIAL_CHARACTER.match(each) and position not in unescaped_positions
         else each
         for position, each in enumerate(printable)
     )

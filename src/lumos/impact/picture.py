@@ -33,13 +33,15 @@ class _ArrowImpact(NamedTuple):
     columns: frozenset[str]
 
 
-def add_impact(picture: Picture, reports: Iterable[ImpactReport], names: DisplayNames) -> Picture:
+def add_impact(
+    picture: Picture, reports: Iterable[ImpactReport], replace_urns: DisplayNames
+) -> Picture:
     """Add verdicts and reasons to boxes, and mark the arrows along which changes propagate."""
     impacts: dict[str, BoxImpact] = {}
     owners: dict[str, tuple[str, ...]] = {}
     arrow_impacts: dict[tuple[str, str], _ArrowImpact] = {}
     for report in reports:
-        for urn, box_impact in _box_impacts(report, names):
+        for urn, box_impact in _box_impacts(report, replace_urns):
             earlier = impacts.get(urn)
             impacts[urn] = box_impact if earlier is None else _combine(earlier, box_impact)
         # Reports include owners from SQL files and dbt.
@@ -80,13 +82,15 @@ def merge_pictures(pictures: Iterable[Picture]) -> Picture:
     )
 
 
-def _box_impacts(report: ImpactReport, names: DisplayNames) -> Iterator[tuple[str, BoxImpact]]:
+def _box_impacts(
+    report: ImpactReport, replace_urns: DisplayNames
+) -> Iterator[tuple[str, BoxImpact]]:
     """The impact on the changed dataset and on each downstream dataset."""
     yield (
         report.change.urn,
         BoxImpact(
             changes=tuple(map(_change, report.changes)),
-            recommendations=tuple(map(names, report.recommendations)),
+            recommendations=tuple(map(replace_urns, report.recommendations)),
         ),
     )
     for row in report.downstream:
@@ -95,12 +99,12 @@ def _box_impacts(report: ImpactReport, names: DisplayNames) -> Iterator[tuple[st
             BoxImpact(
                 verdict=_MARKS[row.verdict],
                 affected=row.affected,
-                reasons=tuple(_reason(each, names) for each in row.reasons),
+                reasons=tuple(_reason(each, replace_urns) for each in row.reasons),
                 columns=tuple(
                     f"{each.name}: {each.before or 'none'} → {each.after or 'removed'}"
                     for each in row.changed
                 ),
-                recommendations=tuple(map(names, row.recommendations)),
+                recommendations=tuple(map(replace_urns, row.recommendations)),
             ),
         )
 
@@ -110,30 +114,30 @@ def _change(change: ChangeReport) -> str:
     return f"{change.path or 'dataset'} {change.kind.replace('_', ' ')}: {' → '.join(sides)}"
 
 
-def _reason(reason: ReasonReport, names: DisplayNames) -> BoxReason:
+def _reason(reason: ReasonReport, replace_urns: DisplayNames) -> BoxReason:
     steps = [step.partition("#") for step in reason.path]
     return BoxReason(
-        text=names(reason.text),
+        text=replace_urns(reason.text),
         verdict=_MARKS[reason.verdict],
         clause=reason.clause or "",
         where=format_position(reason.file, reason.line),
-        path=tuple(f"{names(urn)}.{column}" for urn, _, column in steps),
+        path=tuple(f"{replace_urns(urn)}.{column}" for urn, _, column in steps),
     )
 
 
-def _combine(one: BoxImpact, other: BoxImpact) -> BoxImpact:
+def _combine(first: BoxImpact, second: BoxImpact) -> BoxImpact:
     """The combined impact of two changes on a dataset, with the worse verdict."""
-    verdicts = [each.verdict for each in (one, other) if each.verdict is not None]
-    affected_impacts = [each for each in (one, other) if each.affected] or [one, other]
+    verdicts = [each.verdict for each in (first, second) if each.verdict is not None]
+    affected_impacts = [each for each in (first, second) if each.affected] or [first, second]
     return BoxImpact(
         verdict=min(verdicts, key=_MARKS_BY_SEVERITY.index, default=None),
-        affected=one.affected or other.affected,
-        changes=(*one.changes, *other.changes),
+        affected=first.affected or second.affected,
+        changes=(*first.changes, *second.changes),
         reasons=tuple(
             dict.fromkeys(reason for each in affected_impacts for reason in each.reasons)
         ),
-        columns=tuple(dict.fromkeys((*one.columns, *other.columns))),
-        recommendations=tuple(dict.fromkeys((*one.recommendations, *other.recommendations))),
+        columns=tuple(dict.fromkeys((*first.columns, *second.columns))),
+        recommendations=tuple(dict.fromkeys((*first.recommendations, *second.recommendations))),
     )
 
 

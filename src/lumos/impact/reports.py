@@ -111,7 +111,7 @@ class DownstreamReport(Report, frozen=True, kw_only=True):
 class ImpactSummary(Report, frozen=True, kw_only=True):
     """Counts of downstream datasets: all, affected, and by verdict.
 
-    `consumers` of them store no data, such as dashboards.
+    `consumers` is the number of those that store no data, such as dashboards.
     """
 
     datasets: int
@@ -123,13 +123,13 @@ class ImpactSummary(Report, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, rows: Collection[DownstreamReport]) -> "ImpactSummary":
-        count = {word: sum(row.verdict == word for row in rows) for word in WORST_FIRST}
+        counts = {word: sum(row.verdict == word for row in rows) for word in WORST_FIRST}
         return cls(
             datasets=len(rows),
             affected=sum(row.affected for row in rows),
-            breaking=count["BREAKING"],
-            undetermined=count["UNDETERMINED"],
-            compatible=count["COMPATIBLE"],
+            breaking=counts["BREAKING"],
+            undetermined=counts["UNDETERMINED"],
+            compatible=counts["COMPATIBLE"],
             consumers=sum(row.kind is not None for row in rows),
         )
 

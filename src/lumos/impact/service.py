@@ -51,9 +51,9 @@ _PICTURE_FORMATS: Final = ("html", "dot", "mermaid")
 class ImpactService:
     """Reports the impact of schema changes on downstream datasets."""
 
-    def __init__(self, settings: Settings, store: Callable[[], Store]) -> None:
+    def __init__(self, settings: Settings, open_store: Callable[[], Store]) -> None:
         self._settings = settings
-        self._open = store
+        self._open_store = open_store
 
     def of(
         self,
@@ -76,7 +76,7 @@ class ImpactService:
         With `check_on_spark`, Spark also analyses the SQL downstream with both schemas.
         """
         requested = RequestedChanges(change=tuple(change), drop=tuple(drop), rename=tuple(rename))
-        store = self._open()
+        store = self._open_store()
         name, columns = split_field(store, dataset)
         urn = find_urn(store, name, with_lineage=True)
         if columns:
@@ -105,7 +105,7 @@ class ImpactService:
     ) -> ImpactsReport:
         """Report the impact of the changes in a file written by `schema.diff`.
 
-        The changes of each dataset are judged independently.
+        The changes of each dataset are assessed independently.
         """
         from lumos.impact.diff_report import read_diff_report
 
@@ -127,10 +127,10 @@ class ImpactService:
         """
         from lumos.impact.diff_report import case_from_diff, is_new, is_removed, stored_urns
 
-        store = self._open()
+        store = self._open_store()
         urn_of = stored_urns(store, [diff.urn for diff in differences])
         reports = []
-        # Read once: each dataset may be read by what is downstream of many changes.
+        # Shared by all contexts, since statements downstream of many changes read the same tables.
         schemas: dict[str, Schema | None] = {}
         for diff in differences:
             if is_new(diff):
@@ -183,12 +183,12 @@ class ImpactService:
         reports = report.datasets if isinstance(report, ImpactsReport) else (report,)
         if not reports:
             raise MisuseError("No schema changes, so there is nothing to draw.")
-        viewer = LineageViewer(self._open)
+        viewer = LineageViewer(self._open_store)
         pictures = [viewer.picture(each.change.urn, side="downstream") for each in reports]
         return add_impact(merge_pictures(pictures), reports, self._names())
 
     def _names(self) -> DisplayNames:
-        store = self._open()
+        store = self._open_store()
         return DisplayNames(lambda urns: display_names(urns, store.names_like(urns)))
 
     def _analyse_removal(self, context: ImpactContext) -> ImpactReport:
@@ -242,7 +242,7 @@ class ImpactService:
             )
             for each in impact.downstream
         )
-        unparsed = tuple(_unparsed(context, impact))
+        unparsed = tuple(_unparsed_reports(context, impact))
         is_known = bool(rows or unparsed) or has_lineage(context.store, context.urn)
         all_remarks = (
             *remarks,
@@ -254,7 +254,7 @@ class ImpactService:
         )
 
 
-def _unparsed(context: ImpactContext, impact: Impact) -> Iterator[UnparsedReport]:
+def _unparsed_reports(context: ImpactContext, impact: Impact) -> Iterator[UnparsedReport]:
     """The unparsable statements that mention a dataset affected by the change."""
     affected = {context.urn, *(each.urn for each in impact.downstream if each.is_affected)}
     for reporter, each in context.unparsed:
@@ -288,7 +288,7 @@ def _remarks(
                                    for each in unparsed))  # fmt: skip
         more = f" and {len(files) - _MAX_FILES:,} more" if len(files) > _MAX_FILES else ""
         yield (
-            f"{plural(len(unparsed), 'statement')} that may read what changes could not be "
+            f"{plural(len(unparsed), 'statement')} that may read changed data could not be "
             f"parsed, so their impact is undetermined: "
             f"{', '.join(files[:_MAX_FILES])}{more}"
         )

@@ -135,7 +135,7 @@ class SparkCheck:
         ]
         results: list[_ResultSchemas] = []
         if not derivations:
-            text = "no SQL is stored for it"
+            text = "no SQL is stored for the dataset"
             yield SparkCheckReport(file=None, line=None, dialect=None, state="cannot", error=text)
         is_complete = bool(derivations)
         for derivation in derivations:
@@ -173,7 +173,7 @@ class SparkCheck:
                 by_statement.setdefault(check.statement, []).append(check)
         if by_statement:
             return [*by_statement.values()]
-        line, text = (*script.problems, (None, "no statement in it writes the dataset"))[0]
+        line, text = (*script.problems, (None, "no statement of the script writes the dataset"))[0]
         return [[StatementCheck(target=(), statement=0, line=line, problem=text)]]
 
     def _outcome(
@@ -259,12 +259,12 @@ class SparkCheck:
     def _infer_schema(self, derivation: DatasetDerivation, urn: str) -> Schema | None:
         """The schema that the SQL analysis infers, if Spark returned none."""
 
-        def versions(table: str) -> TableVersions:
+        def versions_of(table: str) -> TableVersions:
             pair = self._schema_pair(table)
             return TableVersions.of(table, None if pair is None else pair.present)
 
-        for effect in analyse_derivation(derivation, urn, versions, with_fields=True):
-            if effect.fields and effect.creates and not effect.is_open:
+        for effect in analyse_derivation(derivation, urn, versions_of, with_fields=True):
+            if effect.fields and effect.creates and not effect.may_write_other_columns:
                 return Schema(fields=effect.fields)
         return None
 
@@ -410,10 +410,12 @@ def apply_result_changes(stored: Schema, before: Schema, after: Schema) -> Schem
     fields = [_changed_field(field, old.get(name), new.get(name))
               for name, field in stored_fields.items()
               if name not in old or name in new]  # fmt: skip
-    added = [field for name, field in new.items() if name not in old and name not in stored_fields]
+    added_fields = [
+        field for name, field in new.items() if name not in old and name not in stored_fields
+    ]
     if list(stored_fields) != list(old):
-        return Schema(fields=(*fields, *added))
-    by_name = _by_name([*fields, *added])
+        return Schema(fields=(*fields, *added_fields))
+    by_name = _by_name([*fields, *added_fields])
     return Schema(fields=tuple(by_name[name] for name in new))
 
 

@@ -125,20 +125,20 @@ class RenamedQuery:
         self._names = names
         self._temporary_names = temporary_names
         self._placeholders = placeholders
-        self._replaced: set[tuple[str, ...]] = set()
+        self._renamed_tables: set[tuple[str, ...]] = set()
         self.query = query.copy()
         for nested in self.query.find_all(exp.DML, exp.DDL):
             if not isinstance(nested, exp.Query):
                 raise UnsupportedStatement("a statement within a query is not supported")
         for table in [*self.query.find_all(exp.Table)]:
-            self._replace(table)
+            self._rename_table(table)
         for column in [*self.query.find_all(exp.Column)]:
             self._drop_qualifiers(column)
         for value in [*self.query.find_all(*_PARAMETERS)]:
             if not isinstance(value.parent, exp.Table):
                 value.replace(exp.null())
 
-    def _replace(self, table: exp.Table) -> None:
+    def _rename_table(self, table: exp.Table) -> None:
         if isinstance(table.this, exp.Func):
             name = table.this.sql().partition("(")[0]
             if name.lower() not in _GENERATORS:
@@ -154,9 +154,9 @@ class RenamedQuery:
         if parts in self._temporary_names:
             name = self.temporary.setdefault(parts, self._temporary_names[parts])
         else:
-            unused = f"__lumos_table_{len(self._placeholders)}__"
-            name = self.reads.setdefault(parts, self._placeholders.setdefault(parts, unused))
-        self._replaced.add(tuple(part.lower() for part in parts))
+            new_name = f"__lumos_table_{len(self._placeholders)}__"
+            name = self.reads.setdefault(parts, self._placeholders.setdefault(parts, new_name))
+        self._renamed_tables.add(tuple(part.lower() for part in parts))
         if table.args.get("alias") is None:
             alias = exp.to_identifier(parts[-1].lstrip("#@"), quoted=True)
             table.set("alias", exp.TableAlias(this=alias))
@@ -172,7 +172,7 @@ class RenamedQuery:
             table.set("global_", None)
         qualifier = [part.name.lower() for part in column.parts[:-1]]
         if len(qualifier) > 1 and any(
-            tuple(qualifier) == each[-len(qualifier) :] for each in self._replaced
+            tuple(qualifier) == each[-len(qualifier) :] for each in self._renamed_tables
         ):
             column.set("db", None)
             column.set("catalog", None)
@@ -246,20 +246,20 @@ class _ScriptReader:
     def _required_tables(self, renamed: RenamedQuery) -> list[tuple[str, RenamedQuery]]:
         """The queries of all temporary tables that a query reads, in order of dependency."""
         required: list[tuple[str, RenamedQuery]] = []
-        added: set[str] = set()
+        added_names: set[str] = set()
 
         def add(name: str) -> None:
-            if name in added:
+            if name in added_names:
                 return
-            added.add(name)
+            added_names.add(name)
             temporary = self._all_temporary[name]
             if temporary.problem is not None:
                 raise UnsupportedStatement(
                     f"temporary table {temporary.sql_name}: {temporary.problem}"
                 )
             for number, each in enumerate(temporary.queries):
-                for other in each.temporary.values():
-                    add(other)
+                for dependency in each.temporary.values():
+                    add(dependency)
                 required.append((f"{name}{number}" if number else name, each))
 
         for name in renamed.temporary.values():

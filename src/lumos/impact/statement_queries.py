@@ -15,9 +15,9 @@ class UnsupportedStatement(Exception):
 class StatementQuery(NamedTuple):
     """A query, and the columns in which its result is stored.
 
-    `columns` are listed in the statement. Without them, an existing table is filled by position
-    unless `is_by_name`: all columns except `static_partitions`, with `dynamic_partitions` at the
-    end. `creates` means that the result defines the table.
+    `columns` are those that the statement lists. Without them, an existing table is filled by
+    position unless `is_by_name`: all columns except `static_partitions`, with `dynamic_partitions`
+    at the end. `creates` means that the result defines the table.
     """
 
     query: exp.Query
@@ -113,20 +113,20 @@ def _insert(node: exp.Insert) -> Iterator[StatementQuery]:
     query = _as_query(node.args.get("expression") or node.args.get("source"))
     if query is None:
         return
-    listed = (
+    listed_columns = (
         tuple(_column_names(node.this.expressions)) if isinstance(node.this, exp.Schema) else ()
     )
     static_partitions, dynamic_partitions = _partitions(node)
     yield StatementQuery(
         query,
-        columns=listed,
+        columns=listed_columns,
         is_by_name=bool(node.args.get("by_name")),
         static_partitions=static_partitions,
         dynamic_partitions=dynamic_partitions,
     )
     conflict = node.args.get("conflict")
     if conflict is not None and conflict.expressions:
-        yield _on_conflict(node, conflict, query, listed)
+        yield _on_conflict(node, conflict, query, listed_columns)
 
 
 def _partitions(node: exp.Insert) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -137,16 +137,16 @@ def _partitions(node: exp.Insert) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _on_conflict(
-    node: exp.Insert, conflict: exp.Expr, query: exp.Query, listed: Sequence[str]
+    node: exp.Insert, conflict: exp.Expr, query: exp.Query, listed_columns: Sequence[str]
 ) -> StatementQuery:
     """The assignments of ON CONFLICT, over the target and the row to be inserted."""
-    if not listed:
+    if not listed_columns:
         raise UnsupportedStatement("ON CONFLICT without a column list is not supported")
     rows = exp.Subquery(
         this=query.copy(),
         alias=exp.TableAlias(
             this=exp.to_identifier("excluded"),
-            columns=[exp.to_identifier(name, quoted=True) for name in listed],
+            columns=[exp.to_identifier(name, quoted=True) for name in listed_columns],
         ),
     )
     target = node.this.this if isinstance(node.this, exp.Schema) else node.this
@@ -248,6 +248,7 @@ def _star_of(source: exp.Expr) -> exp.Expr:
 def _check_counts(
     names: list[str], values: Sequence[exp.Expr]
 ) -> tuple[list[str], list[exp.Expr]]:  # fmt: skip
+    """Return the names and copies of the values; raise an error if their numbers differ."""
     if len(names) != len(values):
         raise UnsupportedStatement(
             f"the statement has {len(values)} values for {len(names)} columns"

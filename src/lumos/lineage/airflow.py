@@ -29,9 +29,9 @@ from lumos.model.urn import Urn
 from lumos.progress import Progress
 
 _PLATFORM: Final = "airflow"
-_API: Final = "/api/v2"
+_API_PATH: Final = "/api/v2"
 # The largest page that servers return by default.
-_PAGE: Final = 100
+_PAGE_SIZE: Final = 100
 # A server that keeps returning pages is broken.
 _MAX_PAGES: Final = 10_000
 _MAX_RESPONSE_BYTES: Final = 64 * 1024**2
@@ -64,15 +64,15 @@ class _Refused(Exception):
         super().__init__(status)
 
 
-class _Part(msgspec.Struct, frozen=True, kw_only=True):
+class _AirflowObject(msgspec.Struct, frozen=True, kw_only=True):
     """A JSON object in a response; unknown keys are ignored."""
 
 
-class _Tag(_Part, frozen=True, kw_only=True):
+class _Tag(_AirflowObject, frozen=True, kw_only=True):
     name: str = ""
 
 
-class _Dag(_Part, frozen=True, kw_only=True):
+class _Dag(_AirflowObject, frozen=True, kw_only=True):
     dag_id: str
     dag_display_name: str | None = None
     description: str | None = None
@@ -83,18 +83,18 @@ class _Dag(_Part, frozen=True, kw_only=True):
     is_paused: bool = False
 
 
-class _Task(_Part, frozen=True, kw_only=True):
+class _Task(_AirflowObject, frozen=True, kw_only=True):
     task_id: str
     owner: str | None = None
     operator_name: str | None = None
 
 
-class _TaskReference(_Part, frozen=True, kw_only=True):
+class _TaskReference(_AirflowObject, frozen=True, kw_only=True):
     dag_id: str
     task_id: str = ""
 
 
-class _Asset(_Part, frozen=True, kw_only=True):
+class _Asset(_AirflowObject, frozen=True, kw_only=True):
     uri: str
     name: str = ""
     scheduled_dags: list[_TaskReference] = []
@@ -102,7 +102,7 @@ class _Asset(_Part, frozen=True, kw_only=True):
     consuming_tasks: list[_TaskReference] = []
 
 
-class _Run(_Part, frozen=True, kw_only=True):
+class _Run(_AirflowObject, frozen=True, kw_only=True):
     """A run of a DAG or of a task."""
 
     dag_run_id: str
@@ -276,15 +276,15 @@ class AirflowReader:
         """The entries of a list, page by page, up to `limit`."""
         offset = 0
         for _ in range(_MAX_PAGES):
-            size = _PAGE if limit is None else min(_PAGE, limit - offset)
+            size = _PAGE_SIZE if limit is None else min(_PAGE_SIZE, limit - offset)
             if size <= 0:
                 return
-            words = urlencode({"limit": size, "offset": offset, **query})
-            page = self._get(f"{path}?{words}")
+            parameters = urlencode({"limit": size, "offset": offset, **query})
+            page = self._get(f"{path}?{parameters}")
             entries = page.get(key) if isinstance(page, dict) else None
             if not isinstance(entries, list):
                 raise AirflowUnavailable(
-                    f"{self._settings.base_url}{_API}{path} did not return '{key}'. "
+                    f"{self._settings.base_url}{_API_PATH}{path} did not return '{key}'. "
                     "Is this an Airflow 3 server?"
                 )
             for each in entries:
@@ -293,7 +293,8 @@ class AirflowReader:
                 except msgspec.ValidationError as problem:
                     self.problems.append(
                         LineageProblem(
-                            place=f"{self._settings.base_url}{_API}{path}", reason=f"{problem}."
+                            place=f"{self._settings.base_url}{_API_PATH}{path}",
+                            reason=f"{problem}.",
                         )
                     )
             offset += len(entries)
@@ -305,21 +306,21 @@ class AirflowReader:
     def _get(self, path: str) -> Any:
         if self._token is None:
             self._token = self._log_in()
-        response = self._send("GET", f"{self._settings.base_url}{_API}{path}")
+        response = self._send("GET", f"{self._settings.base_url}{_API_PATH}{path}")
         if response.status == _UNAUTHORIZED and self._settings.token is None:
             # The token may have expired during a long reading.
             self._token = self._log_in()
-            response = self._send("GET", f"{self._settings.base_url}{_API}{path}")
+            response = self._send("GET", f"{self._settings.base_url}{_API_PATH}{path}")
         if response.status == _UNAUTHORIZED:
             raise AirflowUnavailable(
                 f"{self._settings.base_url} refuses the login. Check 'token', or 'user' and "
                 "'password', in the section 'airflow'."
             )
         if response.status == _FORBIDDEN and path.startswith(("/dags?", "/assets?")):
-            what = path[1:].partition("?")[0]
+            collection = path[1:].partition("?")[0]
             raise AirflowUnavailable(
-                f"This user of {self._settings.base_url} may not list its {what}. "
-                "Give it the role Viewer."
+                f"This user of {self._settings.base_url} may not list its {collection}. "
+                "Give the user the role Viewer."
             )
         if response.status in (_FORBIDDEN, _NOT_FOUND):
             raise _Refused(response.status)
@@ -388,16 +389,19 @@ def _assets_of(
     dag: _Dag,
     task: _Task,
 ) -> list[DatasetReference]:
-    wanted = dag.dag_id, task.task_id
+    task_key = dag.dag_id, task.task_id
     return [
         _reference(asset.uri)
         for asset in assets
-        if any((each.dag_id, each.task_id) == wanted for each in getattr(asset, relation))
+        if any((each.dag_id, each.task_id) == task_key for each in getattr(asset, relation))
     ]
 
 
 def _reference(uri: str) -> DatasetReference:
-    """The dataset of an asset: s3://bucket/path, postgres://host/database/schema/table, a name."""
+    """The dataset of an asset, from its URI or name.
+
+    Examples: s3://bucket/path, postgres://host/database/schema/table.
+    """
     scheme, has_scheme, rest = uri.partition("://")
     if not has_scheme:
         return dataset_reference("", uri)

@@ -102,7 +102,7 @@ def make_entity(
         urn=entity_urn(kind, tool, id),
         display_name=name,
         description=description or None,
-        # The same type as in the store, which has no owners of unknown kind.
+        # Plain owners, as in the store, which has no owners of unknown kind.
         owners=tuple(Owner(name=each.name, kind=each.kind, type=each.type) for each in owners),
         tags=tags,
         properties={key: value for key, value in properties.items() if value},
@@ -137,7 +137,7 @@ def with_consumers(
             return tables.get(reference.parts[0].lower(), reference)
         return reference
 
-    def place(edge: ReportedEdge) -> ReportedEdge:
+    def resolve_edge(edge: ReportedEdge) -> ReportedEdge:
         ends = {"upstream": resolve(edge.upstream), "downstream": resolve(edge.downstream)}
         if consumer.line is not None:
             return msgspec.structs.replace(edge, **ends)
@@ -151,7 +151,7 @@ def with_consumers(
     scripts = () if consumer.line is None else lineage.scripts
     return msgspec.structs.replace(
         lineage,
-        edges=tuple(map(place, lineage.edges)),
+        edges=tuple(map(resolve_edge, lineage.edges)),
         scripts=tuple(
             msgspec.structs.replace(
                 script,
@@ -172,26 +172,28 @@ def with_consumers(
 def join_lineage(
     reporter: str,
     consumers: Iterable[Consumer],
-    analysed: Iterable[ReportedLineage],
+    sql_lineages: Iterable[ReportedLineage],
     problems: Iterable[LineageProblem] = (),
 ) -> ReportedLineage:
-    """The lineage of consumers; `analysed` is the lineage of their SQL."""
-    all_consumers, all_analysed = tuple(consumers), tuple(analysed)
-    in_sql = {(edge.upstream, edge.downstream) for each in all_analysed for edge in each.edges}
+    """The lineage of consumers; `sql_lineages` is the lineage of their SQL."""
+    all_consumers, all_sql_lineages = tuple(consumers), tuple(sql_lineages)
+    links_in_sql = {
+        (edge.upstream, edge.downstream) for each in all_sql_lineages for edge in each.edges
+    }
     return ReportedLineage(
         reporter=reporter,
         edges=(
-            *(edge for each in all_analysed for edge in each.edges),
+            *(edge for each in all_sql_lineages for edge in each.edges),
             *(
                 edge
                 for consumer in all_consumers
                 for edge in consumer.edges
-                if edge.columns or edge.uses or (edge.upstream, edge.downstream) not in in_sql
+                if edge.columns or edge.uses or (edge.upstream, edge.downstream) not in links_in_sql
             ),
         ),
-        scripts=tuple(script for each in all_analysed for script in each.scripts),
-        unparsed=tuple(statement for each in all_analysed for statement in each.unparsed),
+        scripts=tuple(script for each in all_sql_lineages for script in each.scripts),
+        unparsed=tuple(statement for each in all_sql_lineages for statement in each.unparsed),
         consumers=tuple(each.entity for each in all_consumers),
-        problems=(*problems, *(problem for each in all_analysed for problem in each.problems)),
-        coverage=sum((each.coverage for each in all_analysed), ColumnCoverage()),
+        problems=(*problems, *(problem for each in all_sql_lineages for problem in each.problems)),
+        coverage=sum((each.coverage for each in all_sql_lineages), ColumnCoverage()),
     )

@@ -50,7 +50,7 @@ Downstream = Annotated[str, alternative_names(also=("to",))]
 
 
 class DeclaredColumn(Section, frozen=True, kw_only=True):
-    """A column and its origin; a plain name stands for the same column on both sides."""
+    """A column and its origin; a plain name means the same column on both sides."""
 
     shorthand: ClassVar[str | None] = "upstream"
 
@@ -118,7 +118,7 @@ def report_declarations(file: Path, *, name: str) -> ReportedLineage:
 
 
 def parse_reference(text: str, *, folder: Path | None = None) -> DatasetReference:
-    """Parse a reference of a user: a URN, a URL, a path, a table or the end of a path."""
+    """Parse a dataset that a user named: a URN, a URL, a path, a table or the end of a path."""
     text = text.strip()
     if text.startswith(SCHEME):
         return UrnReference(urn=str(Urn.parse(text.rstrip("/"))))

@@ -29,7 +29,7 @@ from lumos.lineage.sql.script import ALL
 from lumos.lineage.sql_files import ModelName, SqlFile, UnreadableSql, tables_in_from
 from lumos.progress import Progress
 
-# How often scripts are analysed again, since others create tables that they read.
+# How many times scripts are analysed, since a script may read tables that another one creates.
 _MAX_ROUNDS: Final = 4
 
 
@@ -61,8 +61,8 @@ class FileProblems(msgspec.Struct, frozen=True, kw_only=True):
 
 
 ReadResult: TypeAlias = FileReport | FailedFile | FileProblems
-# Loads the state that some reporters stored in earlier runs, by reporter.
-LoadMemories: TypeAlias = Callable[[Collection[str]], Mapping[str, bytes]]
+# Loads the encoded events that reporters stored in earlier runs, by reporter.
+LoadStoredEvents: TypeAlias = Callable[[Collection[str]], Mapping[str, bytes]]
 
 
 class FileReader:
@@ -73,12 +73,12 @@ class FileReader:
         names: NameIndex,
         schemas: SchemaCache,
         *,
-        load_memories: LoadMemories,
+        load_stored_events: LoadStoredEvents,
         dialect: str | None,
         name_from: NameTemplate | None,
         progress: Progress,
     ) -> None:
-        self._load_memories = load_memories
+        self._load_stored_events = load_stored_events
         self._names = names
         self._schemas = schemas
         self._dialect = dialect
@@ -87,19 +87,19 @@ class FileReader:
 
     def read(self, inputs: InputFiles) -> Iterator[ReadResult]:
         """Read all files; kinds that define many table names come first."""
-        yield from self._openlineage(inputs.of_kind(InputKind.OPENLINEAGE))
+        yield from self._read_openlineage(inputs.of_kind(InputKind.OPENLINEAGE))
         for file in inputs.of_kind(InputKind.DBT):
-            yield self._dbt(file)
-        yield from self._sql(inputs.of_kind(InputKind.SQL))
+            yield self._read_dbt(file)
+        yield from self._read_sql(inputs.of_kind(InputKind.SQL))
         for file in inputs.of_kind(InputKind.DECLARED):
-            yield self._declared(file)
+            yield self._read_declarations(file)
         for file in inputs.of_kind(InputKind.EXPOSURES):
-            yield self._export(file, dbt.report_exposures)
+            yield self._read_export(file, dbt.report_exposures)
         for file in inputs.of_kind(InputKind.SUPERSET):
-            yield self._export(file, superset.report_export)
-        yield from self._metabase(inputs.of_kind(InputKind.METABASE))
+            yield self._read_export(file, superset.report_export)
+        yield from self._read_metabase(inputs.of_kind(InputKind.METABASE))
 
-    def _declared(self, file: InputFile) -> FileReport | FailedFile:
+    def _read_declarations(self, file: InputFile) -> FileReport | FailedFile:
         try:
             lineage = declared.report_declarations(file.file, name=file.name)
             return FileReport(lineage=lineage, file=file.name, dialect=self._dialect)
@@ -110,23 +110,25 @@ class FileReader:
             )
             return FailedFile(name=file.name, problems=tuple(problems))
 
-    def _metabase(self, files: Sequence[InputFile]) -> Iterator[FileReport | FailedFile]:
+    def _read_metabase(self, files: Sequence[InputFile]) -> Iterator[FileReport | FailedFile]:
         """Read JSON files one by one, and serialized files by export."""
         exports: dict[str, list[InputFile]] = {}
         for file in files:
             if file.file.suffix.lower() == ".json":
-                yield self._export(file, metabase.report_json)
+                yield self._read_export(file, metabase.report_json)
             else:
                 exports.setdefault(metabase.export_root(file.name), []).append(file)
-        for root, some in exports.items():
-            export = metabase.report_files([(each.file, each.name) for each in some], root=root)
-            yield self._consumers(export, root)
+        for root, export_files in exports.items():
+            export = metabase.report_files(
+                [(each.file, each.name) for each in export_files], root=root
+            )
+            yield self._report_consumers(export, root)
 
-    def _export(
+    def _read_export(
         self, file: InputFile, report: Callable[..., ConsumerExport]
     ) -> FileReport | FailedFile:
         try:
-            return self._consumers(report(file.file, name=file.name), file.name)
+            return self._report_consumers(report(file.file, name=file.name), file.name)
         except ConfigurationError as error:
             problems = tuple(
                 LineageProblem(place=file.name, line=each.position.line, reason=each.text)
@@ -136,14 +138,14 @@ class FileReader:
             problems = (LineageProblem(place=file.name, reason=str(problem)),)
         return FailedFile(name=file.name, problems=problems)
 
-    def _consumers(self, export: ConsumerExport, file: str) -> FileReport | FailedFile:
+    def _report_consumers(self, export: ConsumerExport, file: str) -> FileReport | FailedFile:
         if not export.consumers and export.problems:
             return FailedFile(name=file, problems=export.problems)
-        analysed = self._analyse_consumers(export.consumers, export.reporter)
+        sql_lineages = self._analyse_consumers(export.consumers, export.reporter)
         lineage = join_lineage(
             export.reporter,
             export.consumers,
-            analysed,
+            sql_lineages,
             (*export.problems, *self._unknown_engines(export)),
         )
         return FileReport(lineage=lineage, file=file, dialect=self._dialect)
@@ -161,18 +163,20 @@ class FileReader:
             if each.sql is not None:
                 group = by_engine.setdefault((each.dialect or self._dialect, each.platform), {})
                 group[each.entity.urn] = each
-        analysed: list[ReportedLineage] = []
-        for (dialect, platform), some in by_engine.items():
+        sql_lineages: list[ReportedLineage] = []
+        for (dialect, platform), by_urn in by_engine.items():
             columns = ColumnLookup(
                 self._names, self._schemas, dialect=dialect, platform=platform, declared=declared
             )
-            texts = {urn: SqlText(each.statement, each.file, dialect) for urn, each in some.items()}
+            texts = {
+                urn: SqlText(each.statement, each.file, dialect) for urn, each in by_urn.items()
+            }
             for urn, script in self._analyse_all(texts, columns, f"Reading {reporter}"):
                 lineage = report_script(
                     script, reporter=reporter, platform=platform, text=texts[urn]
                 )
-                analysed.append(with_consumers(lineage, some[urn], tables))
-        return analysed
+                sql_lineages.append(with_consumers(lineage, by_urn[urn], tables))
+        return sql_lineages
 
     def _unknown_engines(self, export: ConsumerExport) -> Iterator[LineageProblem]:
         """A remark for each database engine without a known SQL dialect."""
@@ -186,8 +190,8 @@ class FileReader:
             reason = f"'{engine}' is not a known SQL dialect. {assumed} is assumed; see --dialect."
             yield LineageProblem(place=export.reporter, reason=reason, severity="remark")
 
-    def _openlineage(self, files: Sequence[InputFile]) -> Iterator[ReadResult]:
-        """Read the events of all files together: a run may be spread over several."""
+    def _read_openlineage(self, files: Sequence[InputFile]) -> Iterator[ReadResult]:
+        """Read the events of all files together: those of one run may be in several files."""
         events: list[OpenLineageEvent] = []
         for number, file in enumerate(files):
             self._progress("Reading events", files=number, share=number / len(files))
@@ -202,10 +206,10 @@ class FileReader:
                 yield FailedFile(name=file.name, problems=tuple(problems))
             elif problems:
                 yield FileProblems(problems=tuple(problems))
-        for report in openlineage.report_events(events, self._load_memories):
+        for report in openlineage.report_events(events, self._load_stored_events):
             yield FileReport(lineage=report)
 
-    def _dbt(self, file: InputFile) -> FileReport | FailedFile:
+    def _read_dbt(self, file: InputFile) -> FileReport | FailedFile:
         try:
             project = dbt.read_project(file.file, name=file.name)
         except UnreadableManifest as error:
@@ -235,22 +239,22 @@ class FileReader:
         lineage = dbt.report_project(project, lineages)
         target = file.file.absolute().parent
         consumers = tuple(dbt.project_consumers(project, relations, folder=target.parent))
-        analysed = self._analyse_consumers(consumers, lineage.reporter, relations.columns())
-        read = join_lineage(lineage.reporter, consumers, analysed)
+        sql_lineages = self._analyse_consumers(consumers, lineage.reporter, relations.columns())
+        consumer_lineage = join_lineage(lineage.reporter, consumers, sql_lineages)
         return FileReport(
             lineage=msgspec.structs.replace(
                 lineage,
-                edges=(*lineage.edges, *read.edges),
-                scripts=(*lineage.scripts, *read.scripts),
-                unparsed=(*lineage.unparsed, *read.unparsed),
-                consumers=read.consumers,
-                problems=(*lineage.problems, *read.problems),
-                coverage=lineage.coverage + read.coverage,
+                edges=(*lineage.edges, *consumer_lineage.edges),
+                scripts=(*lineage.scripts, *consumer_lineage.scripts),
+                unparsed=(*lineage.unparsed, *consumer_lineage.unparsed),
+                consumers=consumer_lineage.consumers,
+                problems=(*lineage.problems, *consumer_lineage.problems),
+                coverage=lineage.coverage + consumer_lineage.coverage,
             ),
             dialect=dialect,
         )
 
-    def _sql(self, files: Sequence[InputFile]) -> Iterator[FileReport | FailedFile]:
+    def _read_sql(self, files: Sequence[InputFile]) -> Iterator[FileReport | FailedFile]:
         sql_by_name: dict[str, SqlFile] = {}
         projects = sql_files.ProjectMacros()
         macros = {file.name: projects.of(file.file) for file in files}
@@ -402,15 +406,15 @@ def sort_by_dependency(texts: Mapping[str, str]) -> list[str]:
     creators: dict[str, str] = {}
     for key, text in texts.items():
         for name in _CREATED_TABLE.findall(text):
-            last = _WORD.findall(name.lower().rpartition(".")[2])
-            if last:
-                creators.setdefault(last[0], key)
+            words = _WORD.findall(name.lower().rpartition(".")[2])
+            if words:
+                creators.setdefault(words[0], key)
     dependencies = {
         key: {creators[name] for name in creators.keys() & _WORD.findall(text.lower())} - {key}
         for key, text in texts.items()
     }
     # Depth first, so that a cycle only affects the order of its own texts.
-    ordered: list[str] = []
+    sorted_keys: list[str] = []
     visited: set[str] = set()
     for start in texts:
         path = [] if start in visited else [(start, iter(sorted(dependencies[start])))]
@@ -419,9 +423,9 @@ def sort_by_dependency(texts: Mapping[str, str]) -> list[str]:
             key, remaining = path[-1]
             dependency = next((each for each in remaining if each not in visited), None)
             if dependency is None:
-                ordered.append(key)
+                sorted_keys.append(key)
                 path.pop()
             else:
                 visited.add(dependency)
                 path.append((dependency, iter(sorted(dependencies[dependency]))))
-    return ordered
+    return sorted_keys

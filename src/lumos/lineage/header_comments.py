@@ -100,7 +100,7 @@ def header_above(lines: Sequence[str], line: int) -> HeaderComment:
 
 
 def _start_of_comments(lines: Sequence[str], end: int) -> int:
-    """The index of the first of the comment lines before an index."""
+    """The index of the first of the comment lines directly before the index `end`."""
     start = end
     in_block = False
     for number in range(end - 1, -1, -1):

@@ -38,7 +38,8 @@ _FILE_REPORTERS = ("sql:", "declared:", "exposures:", "metabase:", "superset:")
 _MAX_LISTED_FILES = 5
 # The number of reporters that are written in one transaction.
 _BATCH_SIZE: Final = 100
-# Applies a reporter's annotations to all datasets or some; returns the number of changed datasets.
+# Applies a reporter's annotations, to all datasets or only to the given ones; returns the number of
+# changed datasets.
 ApplyAnnotations: TypeAlias = Callable[
     [str, Sequence[tuple[str, ReportedAnnotations]], Collection[str] | None], int
 ]
@@ -89,6 +90,8 @@ class LineageIngest:
         self._reporters: set[str] = set()
         self._defined_in: dict[str, dict[str, None]] = {}
         self._reads = 0
+        # Reporters of DAGs that a server no longer lists: those to remove, and those to keep since
+        # the server may only hide them.
         self._missing_dags: list[str] = []
         self._held_dags: list[str] = []
 
@@ -145,7 +148,7 @@ class LineageIngest:
         )
 
     def _read_server(self, settings: AirflowSettings) -> Iterator[ReadResult]:
-        """The DAGs of an Airflow server; those that it no longer has are removed."""
+        """Read the DAGs of an Airflow server, and collect those that it no longer has."""
         # Imported late: most runs read files only.
         from lumos.lineage.airflow import AirflowReader, AirflowUnavailable, reporter_prefix
 
@@ -163,11 +166,15 @@ class LineageIngest:
             reader.close()
         self._problems += reader.problems
         prefix = reporter_prefix(settings)
-        known = () if self._store is None else self._store.lineage.active_reporters(prefix)
-        absent = [name for name in known if name.removeprefix(prefix) not in reader.listed]
+        known_reporters = (
+            () if self._store is None else self._store.lineage.active_reporters(prefix)
+        )
+        missing_reporters = [
+            name for name in known_reporters if name.removeprefix(prefix) not in reader.listed
+        ]
         # A user who lost permissions sees no DAGs.
         is_doubtful = not reader.listed and not self._accept_removals
-        (self._held_dags if is_doubtful else self._missing_dags).extend(absent)
+        (self._held_dags if is_doubtful else self._missing_dags).extend(missing_reporters)
 
     def _record(
         self, inputs: InputFiles, servers: Sequence[AirflowSettings]
@@ -175,7 +182,9 @@ class LineageIngest:
         reader = FileReader(
             self._names,
             self._schemas,
-            load_memories=(lambda _: {}) if self._store is None else self._store.lineage.memories,
+            load_stored_events=(lambda _: {})
+            if self._store is None
+            else self._store.lineage.memories,
             dialect=self._dialect,
             name_from=self._name_from,
             progress=self._progress,
@@ -189,9 +198,10 @@ class LineageIngest:
             if each.reads and self._usage is not None and not self._dry_run:
                 recorded = self._usage.record(each.reporter, each.reads)
                 self._reads += recorded.counted
-                if recorded.ahead:
+                if recorded.in_future:
                     reason = (
-                        f"{recorded.ahead:,} reads have a time in the future and were not counted."
+                        f"{recorded.in_future:,} reads have a time in the future and were not "
+                        "counted."
                     )
                     self._problems.append(LineageProblem(place=each.reporter, reason=reason))
             yield ReporterReport(
@@ -239,8 +249,8 @@ class LineageIngest:
                 ]
                 all_changes = transaction.lineage.report_all(reports, at=self._at)
                 for each, changes in zip(resolved, all_changes, strict=True):
-                    if each.memory is not None:
-                        transaction.lineage.save_memory(each.reporter, each.memory)
+                    if each.stored_events is not None:
+                        transaction.lineage.save_memory(each.reporter, each.stored_events)
                     counts.append(
                         EdgeCounts(
                             added=changes.added,
@@ -264,10 +274,10 @@ class LineageIngest:
     def _annotate(self, resolved: ResolvedLineage) -> int:
         assert self._store is not None
         # A shortcut: most files neither have annotations of known datasets nor had any.
-        descriptions = [each for each in resolved.descriptions if each[0] in self._names]
-        if not descriptions and not self._store.annotations.urns(resolved.reporter):
+        annotations = [each for each in resolved.annotations if each[0] in self._names]
+        if not annotations and not self._store.annotations.urns(resolved.reporter):
             return 0
-        return self._apply_annotations(resolved.reporter, descriptions, resolved.written)
+        return self._apply_annotations(resolved.reporter, annotations, resolved.analysed_targets)
 
     def _resolve(self, results: Iterable[ReadResult]) -> Iterator[ResolvedLineage]:
         for each in results:
@@ -277,7 +287,7 @@ class LineageIngest:
                 continue
             reporter = each.lineage.reporter
             if reporter in self._reporters:
-                reason = "Several files report this; the first one is used."
+                reason = "Several files have this reporter; the first file is used."
                 self._problems.append(LineageProblem(place=reporter, reason=reason))
                 continue
             self._reporters.add(reporter)
@@ -308,25 +318,25 @@ class LineageIngest:
 
     def _add_earlier_edges(self, resolved: ResolvedLineage, file: str) -> ResolvedLineage:
         """Add earlier edges of targets whose statements could not be parsed this time."""
-        written = resolved.written
-        if written is None or self._store is None:
+        analysed_urns = resolved.analysed_targets
+        if analysed_urns is None or self._store is None:
             return resolved
         earlier_owners = self._store.lineage.owners_by(resolved.reporter)
-        owners = {urn: each for urn, each in earlier_owners.items() if urn not in written}
+        owners = {urn: each for urn, each in earlier_owners.items() if urn not in analysed_urns}
         resolved = msgspec.structs.replace(resolved, owners={**owners, **resolved.owners})
         stored_edges = self._store.lineage.edges_by(resolved.reporter)
-        earlier = [edge for edge in stored_edges if edge.downstream not in written]
-        if not earlier:
+        earlier_edges = [edge for edge in stored_edges if edge.downstream not in analysed_urns]
+        if not earlier_edges:
             return resolved
         reason = (
             "Some statements could not be parsed. The earlier lineage of these datasets is kept: "
-            f"{', '.join(sorted({edge.downstream for edge in earlier}))}."
+            f"{', '.join(sorted({edge.downstream for edge in earlier_edges}))}."
         )
         remark = LineageProblem(place=file, reason=reason, severity="remark")
         return msgspec.structs.replace(
             resolved,
-            edges=(*resolved.edges, *earlier),
-            scripts=(*resolved.scripts, *self._earlier_scripts(resolved.reporter, earlier)),
+            edges=(*resolved.edges, *earlier_edges),
+            scripts=(*resolved.scripts, *self._earlier_scripts(resolved.reporter, earlier_edges)),
             problems=(*resolved.problems, remark),
         )
 
@@ -362,7 +372,7 @@ class LineageIngest:
     def _missing_reporters(
         self, inputs: InputFiles, active: set[str]
     ) -> tuple[list[str], list[str]]:
-        """Reporters whose files are missing in the given folders, and those not to be removed.
+        """Reporters to remove since their files are missing, and missing reporters to keep.
 
         If all files of a folder are missing, a disk may be unavailable, so that nothing is removed.
         """

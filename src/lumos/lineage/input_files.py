@@ -99,7 +99,7 @@ def may_be_input(name: str) -> bool:
 
 
 def identify_files(paths: Sequence[str | Path], *, names: FileNames) -> InputFiles:
-    """Identify the files in some paths."""
+    """Identify the files at the paths and in the folders among them."""
     finder = _FileFinder(names)
     for path in paths:
         finder.add(Path(path))
@@ -178,7 +178,7 @@ class _FileFinder:
                 name.encode()
             except UnicodeEncodeError:
                 readable = os.fsencode(name).decode(errors="backslashreplace")
-                reason = "Its name is not valid UTF-8. Rename it, then run this again."
+                reason = "The name is not valid UTF-8. Rename the file or folder and try again."
                 self._problems.append(
                     LineageProblem(place=self._name(folder / readable), reason=reason)
                 )
@@ -199,26 +199,27 @@ class _FileFinder:
             self._unknown[name] = None
         for each in inputs or ():
             if has_manifest and each.kind is InputKind.EXPOSURES:
-                # The manifest contains them.
+                # The manifest contains the exposures of its project.
                 continue
             self._files.setdefault(each.file.absolute(), each)
 
     def _identify(self, file: Path, name: str, *, is_in_folder: bool) -> list[InputFile] | None:
-        """The inputs to read for a file: none if it is read with another file; None if unknown.
+        """The inputs to read for a file; empty if it is read with another file, None if unknown.
 
-        A file that the user named, not its folder (`is_in_folder`), may be a log of any extension.
+        With `is_in_folder`, the user gave the folder of the file. A file that the user gave itself
+        may be a log with any extension.
         """
         lower_name = file.name.lower()
         if lower_name.endswith(EXTENSIONS):
             return [InputFile(kind=InputKind.SQL, file=file, name=name)]
         if lower_name.endswith(_ZIP_EXTENSION):
-            # A broken archive is reported by its reader, if the user named it.
+            # The reader reports an archive that is broken, if the user gave the file itself.
             is_broken = not is_in_folder and not zipfile.is_zipfile(file)
             is_export = is_broken or superset.is_export(file)
             return [InputFile(kind=InputKind.SUPERSET, file=file, name=name)] if is_export else None
         head = _head(file)
         artefact = _DBT_ARTEFACT.search(head)
-        # `partial_parse.msgpack` of dbt names the schema of the manifest too.
+        # dbt's `partial_parse.msgpack` also contains the name of the manifest's schema.
         if file.name == MANIFEST or (artefact is not None and not lower_name.endswith(".msgpack")):
             return self._identify_dbt(file, name, is_in_folder=is_in_folder)
         if lower_name.endswith(_YAML_EXTENSIONS):

@@ -1,6 +1,6 @@
 """Reads questions and dashboards of Metabase: serialized YAML files, or JSON of its API.
 
-Questions of the query builder have no SQL. It is built here from their fields, joins and filters.
+Questions of the query builder have no SQL: Lumos builds it from their fields, joins and filters.
 """
 
 import re
@@ -41,9 +41,9 @@ _AGGREGATES: Final = {
     ),
     **{"max": "MAX", "min": "MIN", "sum": "SUM"},
 }
-# References to saved clauses, which files of their own define.
-_SAVED: Final = ("measure", "metric", "segment")
-_CLAUSES: Final = ("aggregation", "filter", "filters")
+# Kinds of saved clauses, each of which is defined in its own file.
+_SAVED_CLAUSE_KINDS: Final = ("measure", "metric", "segment")
+_CLAUSE_KEYS: Final = ("aggregation", "filter", "filters")
 
 
 class _Source(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,7 +111,7 @@ def report_json(file: Path, *, name: str) -> ConsumerExport:
 
 
 def _as_texts(value: Any) -> Any:
-    """Convert numbers to text: ids are numbers in JSON, and texts in YAML."""
+    """Convert numbers to strings: ids are numbers in JSON, but strings in YAML."""
     if isinstance(value, dict):
         return {key: _as_texts(each) for key, each in value.items()}
     if isinstance(value, list):
@@ -174,9 +174,9 @@ class _Export:
                 sql = self._render(sql, _template_tags(query), dialect)
             else:
                 path = ()
-                built = _BuilderQuery(query, self._table_of_card, self._definitions.get, dialect)
-                sql = built.sql()
-                for missing in built.missing:
+                builder = _BuilderQuery(query, self._table_of_card, self._definitions.get, dialect)
+                sql = builder.sql()
+                for missing in builder.missing:
                     self._add_remark(
                         source,
                         f"The question '{entity.display_name}' uses the {missing}, which the "
@@ -211,7 +211,7 @@ class _Export:
             column = _tag_column(tags.get(name), dialect)
             match text_at(tags.get(name), "type"):
                 case "dimension":
-                    # A field filter stands for a whole condition.
+                    # A field filter is a whole condition.
                     return (f"{column} IS NOT NULL" if column else "1 = 1") + breaks
                 case "temporal-unit" if column:
                     return column + breaks
@@ -220,10 +220,10 @@ class _Export:
         return _OPTIONAL.sub("", _TAG.sub(replace, sql))
 
     def _table_of_card(self, id: str) -> str:
-        known = self._ids.get(id, id)
-        if known not in self._cards:
+        entity_id = self._ids.get(id, id)
+        if entity_id not in self._cards:
             raise _Unresolvable(f"it reads the question {id}, which the export does not contain.")
-        return consumer_table(entity_urn("chart", _TOOL, known))
+        return consumer_table(entity_urn("chart", _TOOL, entity_id))
 
     def _dashboard(self, id: str, source: _Source) -> Consumer:
         entity = _entity("dashboard", id, source)
@@ -231,14 +231,14 @@ class _Export:
         edges: dict[str, ReportedEdge] = {}
         for card in _cards_of(source.value):
             card_id = _id(card) or ""
-            known = self._ids.get(card_id, card_id)
-            if known not in self._cards:
-                # Its file may be part of another export.
+            entity_id = self._ids.get(card_id, card_id)
+            if entity_id not in self._cards:
+                # The file of the question may be part of another export.
                 reason = f"The question {card_id} of the dashboard is not in the export."
                 self._add_remark(source, reason)
                 continue
-            upstream = consumer_reference(entity_urn("chart", _TOOL, known))
-            edges[known] = ReportedEdge(upstream=upstream, downstream=reference)
+            upstream = consumer_reference(entity_urn("chart", _TOOL, entity_id))
+            edges[entity_id] = ReportedEdge(upstream=upstream, downstream=reference)
         filters = _dashboard_filters(source, entity.urn)
         return Consumer(entity=entity, file=source.file, edges=(*edges.values(), *filters))
 
@@ -274,7 +274,7 @@ def _tag_column(tag: Any, dialect: str | None) -> str | None:
     reference = _reference_in(tag.get("dimension")) if isinstance(tag, dict) else None
     if not isinstance(reference, list) or len(reference) < 4:
         return None
-    # Databases compare such names without case, also with those in the SQL that have no quotes.
+    # Databases ignore the case of names without quotes, such as those in the SQL.
     return ".".join(
         part if part.isidentifier() and (part.islower() or part.isupper())
         else quote_name(part, dialect)
@@ -393,10 +393,10 @@ class _BuilderQuery:
         first, *others = self._tables
         on = " AND ".join(self._joined) or "1 = 1"
         joins = "".join(f" LEFT JOIN {table} ON {on}" for table in others[-1:])
-        crossed = "".join(f" CROSS JOIN {table}" for table in others[:-1])
+        cross_joins = "".join(f" CROSS JOIN {table}" for table in others[:-1])
         columns = list(dict.fromkeys((*self._grouped, *self._selected)))
-        aliased = (f"{sql} AS column_{number}" for number, sql in enumerate(columns, start=1))
-        sql = f"SELECT {', '.join(aliased) or '*'} FROM {first}{crossed}{joins}"
+        projections = (f"{sql} AS column_{number}" for number, sql in enumerate(columns, start=1))
+        sql = f"SELECT {', '.join(projections) or '*'} FROM {first}{cross_joins}{joins}"
         if self._filtered:
             sql += f" WHERE {' AND '.join(f'{each} IS NOT NULL' for each in self._filtered)}"
         if self._grouped and self._has_aggregates:
@@ -438,7 +438,7 @@ class _BuilderQuery:
             self._has_aggregates = True
             function = _AGGREGATES.get(_operator(aggregate), "COUNT")
             fields = list(self._fields(aggregate, with_names=with_names))
-            # Only the first one is aggregated; others are in conditions.
+            # Only the first field is aggregated; the others are in conditions.
             self._selected |= dict.fromkeys(f"{function}({each})" for each in fields[:1])
             self._selected |= dict.fromkeys(f"COUNT({each})" for each in fields[1:])
             if not fields:
@@ -449,8 +449,8 @@ class _BuilderQuery:
             fields = list(self._fields(each, with_names=with_names))
             if fields:
                 is_arithmetic = operator in _ARITHMETIC
-                joined = f" {operator} ".join(fields) if is_arithmetic else ", ".join(fields)
-                self._selected[joined if is_arithmetic else f"COALESCE({joined})"] = None
+                text = f" {operator} ".join(fields) if is_arithmetic else ", ".join(fields)
+                self._selected[text if is_arithmetic else f"COALESCE({text})"] = None
         for key, target in (
             ("fields", self._selected),
             ("breakout", self._grouped),
@@ -472,7 +472,7 @@ class _BuilderQuery:
     def _fields(self, clause: Any, *, with_names: bool) -> Iterator[str]:
         """The columns in a clause; fields with numeric ids are left out."""
         pending = [clause]
-        followed: set[str] = set()
+        visited: set[str] = set()
         while pending:
             each = pending.pop()
             if not isinstance(each, list):
@@ -483,10 +483,15 @@ class _BuilderQuery:
                     yield self._quote(reference[1:4])
                 elif with_names and isinstance(reference, str) and not reference.isdecimal():
                     yield self._quote([reference])
-            elif each[:1] and each[0] in _SAVED and isinstance(each[-1], str) and len(each) > 1:
+            elif (
+                each[:1]
+                and each[0] in _SAVED_CLAUSE_KINDS
+                and isinstance(each[-1], str)
+                and len(each) > 1
+            ):
                 # Saved clauses may refer to each other in a cycle.
-                if each[-1] not in followed:
-                    followed.add(each[-1])
+                if each[-1] not in visited:
+                    visited.add(each[-1])
                     pending += self._saved_clauses(each[0], each[-1])
             else:
                 pending += reversed(each)
@@ -500,7 +505,7 @@ class _BuilderQuery:
         query = definition.get("query") if isinstance(definition, dict) else None
         for stage in stages if isinstance(stages, list) else (query, definition):
             if isinstance(stage, dict):
-                yield from (stage.get(key) for key in _CLAUSES)
+                yield from (stage.get(key) for key in _CLAUSE_KEYS)
 
     def _quote(self, parts: Iterable[Any]) -> str:
         return ".".join(quote_name(str(part), self._dialect) for part in parts if part)

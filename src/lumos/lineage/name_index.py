@@ -159,9 +159,9 @@ class NameIndex:
         self._cache.clear()
 
     def defining_files(self, urns: Iterable[str]) -> dict[str, str]:
-        """The query files that create some tables, each with the table's shortest unambiguous name.
+        """The query files that create the tables, each with its table's shortest unambiguous name.
 
-        Empty if one of the tables is not created by a query file.
+        Empty unless all of the tables are created by query files.
         """
         paths = {urn: _lower_parts(tuple(filter(None, Urn.parse(urn).path))) for urn in urns}
         if not all(path in self._model_files for path in paths.values()):
@@ -180,8 +180,9 @@ class NameIndex:
     def nearest(self, table: TableName, *, created: Collection[str] = ()) -> str | None:
         """The most similar name of a dataset in the store, or of a table among the `created` URNs.
 
-        It has as many parts as the given name. If both names are equal, the URN is returned. If no
-        name is similar, the end of the path of the only dataset in a folder with that name.
+        The result has as many parts as the given name. If it equals the given name, the URN is
+        returned instead. If no name is similar, but a folder of that name contains a single
+        dataset, this is the end of the dataset's path.
         """
         given = ".".join(table.parts).lower()
         last = table.parts[-1].lower()
@@ -204,7 +205,7 @@ class NameIndex:
 
     @cached_property
     def _dataset_paths_by_folder(self) -> Mapping[str, list[tuple[str, ...]]]:
-        """The paths of datasets by their last folder, whose name a file in it may not have."""
+        """The paths of datasets by the name of the folder that contains them."""
         paths: defaultdict[str, list[tuple[str, ...]]] = defaultdict(list)
         for urn in self._dataset_urns:
             path = tuple(filter(None, Urn.parse(urn).path))
@@ -480,7 +481,7 @@ def _is_lake(platform: str) -> bool:
 
 
 def _fold(parts: tuple[str, ...], dialect: str | None) -> tuple[str, ...]:
-    """Fold parts in the case in which the dialect stores them."""
+    """Fold the parts of a name to the case in which the dialect stores names."""
     folding = _folding(dialect)
     return tuple(folding.text(part, quoted=True) for part in parts)
 
@@ -509,7 +510,7 @@ def _reference_in(parts: tuple[str, ...]) -> DatasetReference | None:
 
 
 def _normalize_uri(uri: str) -> str:
-    """Normalise a location, as scans record it."""
+    """Normalise a location to the form that scans record."""
     scheme, has_scheme, after_scheme = uri.partition("://")
     if not has_scheme:
         if uri.startswith("file:"):

@@ -158,15 +158,15 @@ class ReportedLineage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     consumers: tuple[CatalogEntity, ...] = ()
     flows: tuple[JobFlow, ...] = ()
     aliases: tuple[DatasetAlias, ...] = ()
-    descriptions: tuple[ReportedAnnotations, ...] = ()
+    annotations: tuple[ReportedAnnotations, ...] = ()
     reads: tuple[DatasetRead, ...] = ()
     problems: tuple[LineageProblem, ...] = ()
     coverage: ColumnCoverage = ColumnCoverage()
     # Set if a statement could not be analysed: the tables that analysed statements write. All other
     # tables keep their earlier lineage.
-    written: tuple[DatasetReference, ...] | None = None
-    # State that the reporter needs to interpret its next input.
-    memory: bytes | None = None
+    analysed_targets: tuple[DatasetReference, ...] | None = None
+    # Encoded events that the reporter needs to interpret its next input.
+    stored_events: bytes | None = None
 
 
 class ResolutionMethod(enum.StrEnum):
@@ -176,7 +176,7 @@ class ResolutionMethod(enum.StrEnum):
     RULE = "rule"
     LOCATION = "place"
     NAME = "name"
-    # No dataset has this name: a URN derived from the name stands for it until one is scanned.
+    # No dataset has this name: the URN is derived from the name until such a dataset is scanned.
     ASSUMED = "assumed"
     # Several datasets have this name; none was chosen.
     AMBIGUOUS = "ambiguous"

@@ -43,7 +43,8 @@ class TableReport(Report, frozen=True, kw_only=True):
 class MissingTable(Report, frozen=True, kw_only=True):
     """A table that is read, but neither in the store nor created by a known query.
 
-    `urn` stands for it until it is scanned. `nearest` is the most similar name of a known dataset.
+    `urn` is assumed until the table is scanned. `nearest` is the most similar name of a known
+    dataset.
     """
 
     name: str
@@ -52,7 +53,11 @@ class MissingTable(Report, frozen=True, kw_only=True):
 
 
 class ReporterReport(Report, frozen=True, kw_only=True):
-    """The result for one reporter; `model` is the table that a single query creates."""
+    """The result for one reporter.
+
+    `described` is the number of datasets with changed annotations, `model` the table that a file
+    with a single query creates.
+    """
 
     reporter: str
     edges: EdgeCounts

@@ -61,25 +61,25 @@ class SchemaCache:
 
     def load(self, urns: Iterable[str]) -> None:
         """Load the schemas of several datasets at once."""
-        missing = {*urns} - self._schemas.keys()
-        current = {} if self._store is None else self._store.schemas.current(missing)
-        self._schemas |= {urn: current.get(urn) for urn in missing}
+        missing_urns = {*urns} - self._schemas.keys()
+        current = {} if self._store is None else self._store.schemas.current(missing_urns)
+        self._schemas |= {urn: current.get(urn) for urn in missing_urns}
 
     def path_in_schema_case(self, urn: str, path: str) -> str:
         """A path with its column in the case of the schema.
 
         If a column is called like the path, such as `user.name`, the path is that column.
         """
-        found = self._paths.get((urn, path))
-        if found is None:
+        stored_path = self._paths.get((urn, path))
+        if stored_path is None:
             if name := self._find_name(urn, path):
-                found = lineage_path(name)
+                stored_path = lineage_path(name)
             else:
                 nested_steps = "".join(lineage_steps(path)[1:])
                 column = self.in_schema_case(urn, lineage_column(path))
-                found = lineage_path(column) + nested_steps
-            self._paths[urn, path] = found
-        return found
+                stored_path = lineage_path(column) + nested_steps
+            self._paths[urn, path] = stored_path
+        return stored_path
 
     def in_schema_case(self, urn: str, column: str) -> str:
         """A column in the case of the schema, or as given if it is not in the schema."""
@@ -134,13 +134,13 @@ class ColumnLookup:
     def add_created(self, created_columns: Mapping[Parts, Sequence[str]]) -> frozenset[Parts]:
         """Add columns of created tables; returns those tables that were unknown when looked up."""
         by_urn = {self._find(parts).urn: columns for parts, columns in created_columns.items()}
-        changed = {
+        changed_tables = {
             urn: dict.fromkeys(columns, "")
             for urn, columns in by_urn.items()
             if list(self._created.get(urn, ())) != list(columns)
         }
-        self._created |= changed
-        return frozenset(parts for urn in changed for parts in self._not_found.get(urn, ()))
+        self._created |= changed_tables
+        return frozenset(parts for urn in changed_tables for parts in self._not_found.get(urn, ()))
 
     def __call__(self, parts: Parts) -> Mapping[str, str] | None:
         columns = self._declared.get(parts) or self._stored_columns(parts)
@@ -187,12 +187,12 @@ class ResolvedLineage(msgspec.Struct, frozen=True, kw_only=True):
     owners: dict[str, tuple[str, ...]] = {}
     jobs: tuple[Job, ...] = ()
     consumers: tuple[CatalogEntity, ...] = ()
-    descriptions: tuple[tuple[str, ReportedAnnotations], ...] = ()
+    annotations: tuple[tuple[str, ReportedAnnotations], ...] = ()
     reads: tuple[tuple[str, DatasetRead], ...] = ()
     problems: tuple[LineageProblem, ...] = ()
-    # `written` and `memory` as in `ReportedLineage`.
-    written: frozenset[str] | None = None
-    memory: bytes | None = None
+    # See `ReportedLineage`.
+    analysed_targets: frozenset[str] | None = None
+    stored_events: bytes | None = None
 
 
 class ReferenceResolver:
@@ -242,24 +242,26 @@ class ReferenceResolver:
     def resolve(self, reported: ReportedLineage, *, dialect: str | None) -> ResolvedLineage:
         """Resolve the lineage of one reporter; ambiguous names become problems."""
         names = _ReporterNames(self, reported, dialect)
-        resolved = [(each, self._edge(names, reported.reporter, each)) for each in reported.edges]
-        edges = tuple(_select_highest_rank(resolved))
-        descriptions = tuple((names.urn(each.dataset), each) for each in reported.descriptions)
+        resolved_edges = [
+            (each, self._edge(names, reported.reporter, each)) for each in reported.edges
+        ]
+        edges = tuple(_select_highest_rank(resolved_edges))
+        annotations = tuple((names.urn(each.dataset), each) for each in reported.annotations)
         return ResolvedLineage(
             reporter=reported.reporter,
             edges=edges,
-            scripts=tuple(_script(names, each) for each in reported.scripts),
-            unparsed=tuple(_unparsed(names, each) for each in reported.unparsed),
+            scripts=tuple(_resolve_script(names, each) for each in reported.scripts),
+            unparsed=tuple(_resolve_unparsed_statement(names, each) for each in reported.unparsed),
             jobs=tuple(_jobs(names, reported, edges)),
             consumers=tuple(_with_references(each, edges) for each in reported.consumers),
-            descriptions=descriptions,
-            owners=_owners(descriptions, reported.consumers),
+            annotations=annotations,
+            owners=_owners(annotations, reported.consumers),
             reads=tuple((names.urn(each.dataset), each) for each in reported.reads),
             problems=(*names.ambiguity_remarks(), *self._missing_columns(edges)),
-            written=None
-            if reported.written is None
-            else frozenset(map(names.urn, reported.written)),
-            memory=reported.memory,
+            analysed_targets=None
+            if reported.analysed_targets is None
+            else frozenset(map(names.urn, reported.analysed_targets)),
+            stored_events=reported.stored_events,
         )
 
     def find(
@@ -269,7 +271,7 @@ class ReferenceResolver:
         dialect: str | None,
         others: Iterable[DatasetReference] = (),
     ) -> TableReport:
-        """Resolve one name, or else one of its `others`, and record the result."""
+        """Resolve a name, or else the first of `others` that can be resolved, and record it."""
         resolution = self._names.find(reference, dialect=dialect, others=others)
         report = self._report(reference, resolution)
         if not isinstance(reference, UrnReference):
@@ -287,7 +289,7 @@ class ReferenceResolver:
         return (resolution.urn, *resolution.candidates)
 
     def defining_files(self, urns: Iterable[str]) -> dict[str, str]:
-        """The query files that create some tables, each with an unambiguous name of its table."""
+        """The query files that create the tables, each with an unambiguous name of its table."""
         return self._names.defining_files(urns)
 
     def _report(self, reference: DatasetReference, resolution: Resolution) -> TableReport:
@@ -383,14 +385,14 @@ class _ReporterNames:
         return report.urn
 
     def candidates(self, references: Iterable[DatasetReference]) -> tuple[str, ...]:
-        """The URNs that some names may refer to."""
+        """The URNs that the names may refer to."""
         urns = (self._resolver.candidates(each, dialect=self._dialect) for each in references)
         return tuple(dict.fromkeys(chain.from_iterable(urns)))
 
     def ambiguity_remarks(self) -> Iterator[LineageProblem]:
         for name, report in sorted(self._ambiguous.items()):
             if self._reporter.removeprefix("sql:") in self._resolver.defining_files([report.urn]):
-                # The full name of the file's own table is also the end of another name.
+                # The full name of the table that this file defines is also the end of another name.
                 continue
             files = self._resolver.defining_files(report.candidates)
             if files:
@@ -421,7 +423,7 @@ def _select_highest_rank(edges: Sequence[tuple[ReportedEdge, Edge]]) -> Iterator
             yield edge
 
 
-def _script(names: _ReporterNames, reported: ReportedScript) -> Script:
+def _resolve_script(names: _ReporterNames, reported: ReportedScript) -> Script:
     return Script(
         sql=reported.sql,
         dialect=reported.dialect,
@@ -431,7 +433,9 @@ def _script(names: _ReporterNames, reported: ReportedScript) -> Script:
     )
 
 
-def _unparsed(names: _ReporterNames, reported: ReportedUnparsedStatement) -> UnparsedStatement:
+def _resolve_unparsed_statement(
+    names: _ReporterNames, reported: ReportedUnparsedStatement
+) -> UnparsedStatement:
     return UnparsedStatement(
         line=reported.line,
         file=reported.file,
@@ -442,15 +446,15 @@ def _unparsed(names: _ReporterNames, reported: ReportedUnparsedStatement) -> Unp
 
 
 def _owners(
-    descriptions: Iterable[tuple[str, ReportedAnnotations]], consumers: Iterable[CatalogEntity]
+    annotations: Iterable[tuple[str, ReportedAnnotations]], consumers: Iterable[CatalogEntity]
 ) -> dict[str, tuple[str, ...]]:
     """The names of the owners of each dataset and consumer, even if it is not in the store."""
     owners: dict[str, dict[str, None]] = {}
-    of_datasets = ((urn, each.owners) for urn, each in descriptions)
+    of_datasets = ((urn, each.owners) for urn, each in annotations)
     of_consumers = ((consumer_urn(each.urn), each.owners) for each in consumers)
-    for urn, some in (*of_datasets, *of_consumers):
-        if some:
-            owners.setdefault(urn, {}).update(dict.fromkeys(owner.name for owner in some))
+    for urn, reported in (*of_datasets, *of_consumers):
+        if reported:
+            owners.setdefault(urn, {}).update(dict.fromkeys(owner.name for owner in reported))
     return {urn: tuple(names) for urn, names in owners.items()}
 
 

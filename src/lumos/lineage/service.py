@@ -46,14 +46,14 @@ class DanglingEdge(MisuseError):
 
 
 class LineageService:
-    """The lineage of one store; `store_folder` is the folder of a store in a file."""
+    """The lineage of one store; `store_folder` is the folder of its file, if it is a file."""
 
     def __init__(
         self,
         settings: Settings,
         *,
-        store: Callable[[], Store],
-        make_store: Callable[[], Store],
+        open_store: Callable[[], Store],
+        create_store: Callable[[], Store],
         annotations: Callable[[], "AnnotationWriter"],
         usage: Callable[[], "UsageService | None"],
         publishing: Callable[[], AbstractContextManager[None]],
@@ -61,8 +61,8 @@ class LineageService:
         store_folder: Path | None,
     ) -> None:
         self._settings = settings
-        self._open = store
-        self._make_store = make_store
+        self._open_store = open_store
+        self._create_store = create_store
         self._annotations = annotations
         self._usage = usage
         self._publishing = publishing
@@ -74,7 +74,7 @@ class LineageService:
         """The lineage around a dataset or column, and paths between two columns."""
         from lumos.lineage.view import LineageViewer
 
-        return LineageViewer(self._open)
+        return LineageViewer(self._open_store)
 
     @staticmethod
     def sql(
@@ -121,7 +121,7 @@ class LineageService:
         files = [path for path in paths if str(path).rstrip("/") not in urls]
         if not servers and not files:
             raise MisuseError("Give the files or folders to read: lumos lineage ingest PATH...")
-        store = None if dry_run and self._is_empty() else self._make_store()
+        store = None if dry_run and self._is_empty() else self._create_store()
         ingest = LineageIngest(
             self._settings,
             store,
@@ -174,7 +174,7 @@ class LineageService:
             raise MisuseError(f"The confidence {confidence} must be a number from 0 to 1.")
         from lumos.lineage.resolver import SchemaCache
 
-        store = self._make_store()
+        store = self._create_store()
         at = datetime.now(UTC)
         schemas = SchemaCache(store)
         ends = self._resolve_datasets(store, schemas, upstream, downstream, at=at)
@@ -213,7 +213,7 @@ class LineageService:
         """Retract an edge that a user added; the same edge from other reporters stays."""
         from lumos.lineage.resolver import SchemaCache
 
-        store = self._open()
+        store = self._open_store()
         at = datetime.now(UTC)
         ends = self._resolve_datasets(store, SchemaCache(store), upstream, downstream, at=at)
         link = (ends[0].urn, ends[1].urn)
@@ -226,12 +226,14 @@ class LineageService:
             with self._publishing(), store.transaction() as transaction:
                 transaction.lineage.retract(USER_REPORTER, [link])
                 transaction.audit("lineage remove", " -> ".join(link), at=at)
-        others = {edge.origin for each in store.lineage.between([link]) for edge in each.origins}
+        other_reporters = {
+            edge.origin for each in store.lineage.between([link]) for edge in each.origins
+        }
         return EdgeReport(
             upstream=ends[0],
             downstream=ends[1],
             change="removed" if exists else "not there",
-            still_told_by=tuple(sorted(others)),
+            still_told_by=tuple(sorted(other_reporters)),
         )
 
     def _resolve_datasets(

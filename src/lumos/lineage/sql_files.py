@@ -104,8 +104,8 @@ def read_sql(file: Path, *, name: str, macros: jinja.Macros | None = None) -> Sq
 def model_name(file: str, template: NameTemplate | None = None) -> ModelName:
     """The table name of a file with a single query, from its path alone.
 
-    If a template matches the path, it decides. Otherwise the table is named after the file, or
-    after its folder if the name of the file is generic.
+    If the template matches the path, it determines the name. Otherwise the table is named after the
+    file, or after its folder if the name of the file is generic.
     """
     path = file.replace("\\", "/")
     repository, _, relative = path.rpartition("//")
@@ -139,16 +139,16 @@ class ProjectMacros:
 
     def of(self, file: Path) -> jinja.Macros:
         """The macros of the project that a file belongs to: the nearest folder with macros."""
-        found: jinja.Macros = {}
+        macros: jinja.Macros = {}
         for folder in file.parents:
             if folder in self._by_folder:
-                found = self._by_folder[folder]
+                macros = self._by_folder[folder]
                 break
             if (folder / MACROS_FOLDER).is_dir():
-                found = jinja.read_macros(_macro_texts(folder / MACROS_FOLDER))
-                self._by_folder[folder] = found
+                macros = jinja.read_macros(_macro_texts(folder / MACROS_FOLDER))
+                self._by_folder[folder] = macros
                 break
-        return self._by_folder.setdefault(file.parent, found)
+        return self._by_folder.setdefault(file.parent, macros)
 
 
 def _macro_texts(folder: Path) -> Iterator[str]:
@@ -218,7 +218,7 @@ def create_statement(file: SqlFile, dialect: str | None) -> str | None:
 
 
 def _is_query(sql: str) -> bool:
-    """Whether a text is a single SELECT without INTO, judged without parsing it."""
+    """Whether a text is a single SELECT without INTO, determined without parsing it."""
     depth = 0
     has_started = has_ended = False
     for token in _TOKEN.finditer(sql):
@@ -254,22 +254,22 @@ def report_sql_file(
         edges=edges,
         scripts=tuple(map(_drop_unknown_tables, lineage.scripts)) if edges else (),
         unparsed=tuple(map(_drop_unknown_names, lineage.unparsed)),
-        descriptions=tuple(_descriptions(file, script)),
+        annotations=tuple(_annotations(file, script)),
         problems=(*file.problems, *lineage.problems),
-        written=_analysed_targets(file, script),
+        analysed_targets=_analysed_targets(file, script),
     )
 
 
 def _analysed_targets(file: SqlFile, script: ScriptLineage) -> tuple[TableName, ...] | None:
     """The tables that analysed statements write; None if all statements were analysed."""
     lines = file.sql.splitlines()
-    analysed = {
+    analysed_numbers = {
         each.number
         for each in script.statements
         if each.kind != _COMMAND or not _moves_data(lines, each.line)
     }
-    failed = {each.statement for each in script.unresolved if each.severity == "error"}
-    if failed | {each.number for each in script.statements} <= analysed:
+    failed_numbers = {each.statement for each in script.unresolved if each.severity == "error"}
+    if failed_numbers | {each.number for each in script.statements} <= analysed_numbers:
         return None
     return tuple(TableName(parts=write.table) for write in script.writes)
 
@@ -298,12 +298,12 @@ def _has_unknown_name(*tables: DatasetReference) -> bool:
     return any(isinstance(each, TableName) and UNKNOWN_NAME in each.parts for each in tables)
 
 
-def _descriptions(file: SqlFile, script: ScriptLineage) -> Iterator[ReportedAnnotations]:
+def _annotations(file: SqlFile, script: ScriptLineage) -> Iterator[ReportedAnnotations]:
     """Annotations of tables, from comments above the statements that write them.
 
-    If a file writes one table, its header describes that table. If it writes several, the header
-    only gives their owner and SLA, and a comment directly above the first statement belongs to that
-    statement.
+    If a file writes one table, its header describes that table. If it writes several, only the
+    owner and the SLA in the header apply to all of them, and a comment directly above the first
+    statement belongs to that statement.
     """
     header_by_table: dict[tuple[str, ...], HeaderComment] = {}
     first_line: int | None = None
@@ -312,8 +312,8 @@ def _descriptions(file: SqlFile, script: ScriptLineage) -> Iterator[ReportedAnno
         statement_header = header_above(lines, statement.line)
         for write in statement.writes:
             first_line = statement.line if first_line is None else first_line
-            earlier = header_by_table.get(write.table, HeaderComment())
-            header_by_table[write.table] = earlier.merge(statement_header)
+            earlier_header = header_by_table.get(write.table, HeaderComment())
+            header_by_table[write.table] = earlier_header.merge(statement_header)
     if first_line is None:
         return
     file_comment = header_of(file.text)

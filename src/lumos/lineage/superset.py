@@ -1,7 +1,7 @@
 """Reads exports of Superset: a ZIP file or folder with dashboards, charts, datasets and databases.
 
-Superset stores no SQL for a chart. It is built here from the chart's columns, metrics and filters,
-like Superset does.
+Superset stores no SQL for a chart: Lumos builds it from the chart's columns, metrics and filters,
+as Superset does.
 """
 
 import re
@@ -47,8 +47,8 @@ _METRIC_KEYS: Final = (
 _FILTER_KEY: Final = "adhoc_filters"
 # The filters and display controls of a dashboard.
 _FILTER_LISTS: Final = ("native_filter_configuration", "chart_customization_config")
-# Under all other keys, a value counts as a column if the dataset has one of that name. Texts that
-# are shown on axes may be equal to one.
+# A value under any other key is treated as a column if the dataset has a column of that name. Keys
+# with these suffixes are left out, since a text that is only displayed may equal such a name.
 _DISPLAY_SUFFIXES: Final = ("_title", "_label", "_format", "_text", "_color")
 _JINJA: Final = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
 
@@ -93,7 +93,7 @@ def report_export(file: Path, *, name: str) -> ConsumerExport:
 
 
 def _read_zip(file: Path) -> dict[str, bytes]:
-    """The YAML files of an archive; sizes are limited while reading, since headers may lie."""
+    """The YAML files of an archive; reading is limited, since sizes in headers may be wrong."""
     contents: dict[str, bytes] = {}
     total = 0
     try:
@@ -116,7 +116,9 @@ def _read_zip(file: Path) -> dict[str, bytes]:
         raise UnreadableExport(f"The ZIP file cannot be read: {problem}.") from None
     except (NotImplementedError, RuntimeError):
         # An encrypted file, or an unknown compression.
-        raise UnreadableExport("The ZIP file is encrypted, or compressed in another way.") from None
+        raise UnreadableExport(
+            "The ZIP file is encrypted or uses an unsupported compression."
+        ) from None
     return contents
 
 
@@ -138,7 +140,10 @@ def _path_in_export(path: PurePosixPath) -> str | None:
 
 
 class _Dataset(msgspec.Struct, frozen=True, kw_only=True):
-    """A table or, with SQL, a virtual dataset; expressions by column and metric."""
+    """A table or, with SQL, a virtual dataset.
+
+    `columns` and `metrics` are the expressions of calculated columns and saved metrics, by name.
+    """
 
     uuid: str
     name: str
@@ -206,7 +211,9 @@ class _Export:
             for file, document in self._documents["datasets"].items()
             if (each := self._dataset(file, document, engines)) is not None
         }
-        consumers = [self._virtual(each) for each in datasets.values() if each.sql is not None]
+        consumers = [
+            self._virtual_dataset(each) for each in datasets.values() if each.sql is not None
+        ]
         charts = set()
         for file, document in self._documents["charts"].items():
             if (uuid := text_at(document.value, "uuid")) is None:
@@ -249,7 +256,7 @@ class _Export:
             file=file,
         )
 
-    def _virtual(self, dataset: _Dataset) -> Consumer:
+    def _virtual_dataset(self, dataset: _Dataset) -> Consumer:
         return Consumer(
             entity=make_entity(
                 "virtual_dataset",
@@ -388,8 +395,8 @@ def _chart_sql(parameters: Mapping[str, Any], dataset: _Dataset) -> str | None:
             columns.setdefault(dataset.metrics[name], name)
     if not columns and not conditions:
         return None
-    aliased = (f"{sql} AS {dataset.quote(label)}" for sql, label in columns.items())
-    query = f"SELECT {', '.join(aliased) or '1 AS one'} FROM {dataset.table}"
+    projections = (f"{sql} AS {dataset.quote(label)}" for sql, label in columns.items())
+    query = f"SELECT {', '.join(projections) or '1 AS one'} FROM {dataset.table}"
     if conditions:
         query += f" WHERE {' AND '.join(f'({each})' for each in conditions)}"
     if dimensions and len(dimensions) < len(columns):
@@ -399,9 +406,11 @@ def _chart_sql(parameters: Mapping[str, Any], dataset: _Dataset) -> str | None:
 
 def _other_names(parameters: Mapping[str, Any], dataset: _Dataset) -> Iterator[str]:
     """Columns and saved metrics under keys that only some kinds of charts have."""
-    known = {f"{key}{suffix}" for key in (*_COLUMN_KEYS, *_METRIC_KEYS) for suffix in ("", "_b")}
+    known_keys = {
+        f"{key}{suffix}" for key in (*_COLUMN_KEYS, *_METRIC_KEYS) for suffix in ("", "_b")
+    }
     for key, value in parameters.items():
-        if key in known or key.endswith(_DISPLAY_SUFFIXES):
+        if key in known_keys or key.endswith(_DISPLAY_SUFFIXES):
             continue
         # Maps have `spatial: {latCol: latitude, lonCol: longitude}`.
         for each in value.values() if isinstance(value, dict) else _as_list(value):
@@ -425,7 +434,7 @@ def _column_sql(value: Any, dataset: _Dataset) -> str | None:
 
 def _metric_sql(value: Any, dataset: _Dataset) -> str | None:
     if isinstance(value, str):
-        # Only saved metrics; axes of some charts name columns under the same keys.
+        # Only saved metrics: some charts name the columns of their axes under the same keys.
         return dataset.metrics.get(value)
     column = text_at(value, "column", "column_name")
     if text_at(value, "expressionType") == "SIMPLE" and column is not None:
@@ -474,7 +483,7 @@ def _in_one_line(sql: str) -> str:
 
 
 def _without_jinja(sql: str) -> str:
-    """The SQL with NULL for values of templates; line breaks stay."""
+    """The SQL with NULL for each template expression and with unchanged line breaks."""
 
     def blank(match: re.Match[str]) -> str:
         value = "NULL" if match.group().startswith("{{") else ""

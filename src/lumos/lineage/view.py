@@ -94,12 +94,12 @@ class ViewOptions(TypedDict, total=False):
 class LineageViewer:
     """Shows the lineage in a store."""
 
-    def __init__(self, store: Callable[[], Store]) -> None:
-        self._open = store
+    def __init__(self, open_store: Callable[[], Store]) -> None:
+        self._open_store = open_store
 
     @cached_property
     def _store(self) -> Store:
-        return self._open()
+        return self._open_store()
 
     def split(self, text: str) -> tuple[str, str | None]:
         """Split `orders.customer_id` into dataset and column; the column is None for a dataset.
@@ -210,11 +210,11 @@ class LineageViewer:
         """The shortest paths between two datasets, and whether there are more."""
         upstream = self._store.lineage.walk(last, direction="upstream").nodes
         downstream = self._store.lineage.walk(first, direction="downstream")
-        between = {each.urn for each in upstream} | {last}
+        urns_between = {each.urn for each in upstream} | {last}
         links = [
             (link.upstream, link.downstream)
             for link in downstream.links
-            if link.upstream in between and link.downstream in between
+            if link.upstream in urns_between and link.downstream in urns_between
         ]
         steps = (
             (edge.upstream, edge.downstream, edge) for edge in self._store.lineage.between(links)
@@ -259,8 +259,8 @@ class LineageViewer:
             total += walk.total - 1
             truncated |= walk.truncated
         arrows = tuple(map(_arrow, self._store.lineage.between(links)))
-        with_columns = arrows if len(depths) <= _MAX_BOXES_WITH_COLUMNS else ()
-        return self._make_picture(urn, None, depths, arrows, with_columns, total, truncated)
+        arrows_with_columns = arrows if len(depths) <= _MAX_BOXES_WITH_COLUMNS else ()
+        return self._make_picture(urn, None, depths, arrows, arrows_with_columns, total, truncated)
 
     def _around_column(
         self,
@@ -297,14 +297,14 @@ class LineageViewer:
         column: str | None,
         depths: Mapping[str, int],
         arrows: tuple[Arrow, ...],
-        with_columns: Iterable[Arrow],
+        arrows_with_columns: Iterable[Arrow],
         total: int,
         truncated: bool,
     ) -> Picture:
         entries = self._store.entries.get_many(list(depths))
         owners = self._store.lineage.owners([each for each in depths if each not in entries])
         consumers = self._store.lineage.consumers(list(depths))
-        columns = _columns_of(with_columns)
+        columns = _columns_of(arrows_with_columns)
         if column is not None:
             columns.setdefault(urn, {})[column] = None
         boxes = (
@@ -352,13 +352,13 @@ def _arrows_of(steps: Iterable[ColumnStep]) -> tuple[Arrow, ...]:
         Arrow(
             upstream=upstream,
             downstream=downstream,
-            type=_type_of(between),
-            origins=_distinct(between, lambda step: step.origins),
-            jobs=_distinct(between, lambda step: step.jobs),
-            columns=_distinct(between, lambda step: step.mappings),
-            uses=_distinct(between, lambda step: step.uses),
+            type=_type_of(group),
+            origins=_distinct(group, lambda step: step.origins),
+            jobs=_distinct(group, lambda step: step.jobs),
+            columns=_distinct(group, lambda step: step.mappings),
+            uses=_distinct(group, lambda step: step.uses),
         )
-        for (upstream, downstream), between in sorted(by_datasets.items())
+        for (upstream, downstream), group in sorted(by_datasets.items())
     )
 
 
@@ -371,13 +371,13 @@ def _type_of(steps: Sequence[ColumnStep]) -> LineageType:
 
 
 def _distinct(
-    steps: Iterable[ColumnStep], values: Callable[[ColumnStep], tuple[_Value, ...]]
+    steps: Iterable[ColumnStep], get_values: Callable[[ColumnStep], tuple[_Value, ...]]
 ) -> tuple[_Value, ...]:
-    return tuple(dict.fromkeys(each for step in steps for each in values(step)))
+    return tuple(dict.fromkeys(each for step in steps for each in get_values(step)))
 
 
 def _columns_of(arrows: Iterable[Arrow]) -> dict[str, dict[str, None]]:
-    """The columns in some arrows, by dataset."""
+    """The columns in the arrows, by dataset."""
     columns: dict[str, dict[str, None]] = {}
     for arrow in arrows:
         for mapping in arrow.columns:

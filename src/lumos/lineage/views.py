@@ -38,7 +38,7 @@ def record_view_lineage(store: Store, scan: RecordedScan) -> tuple[Problem, ...]
     recorded = set(store.lineage.reporter_names(_REPORTER_PREFIX))
     # Older stores have edges without scripts; these are read again.
     with_scripts = recorded - store.lineage.without_scripts(_REPORTER_PREFIX)
-    changed = [
+    changed_views = [
         outcome.dataset
         for outcome in scan.outcomes
         if (outcome.dataset.definition is not None or collections_of(outcome.dataset))
@@ -49,14 +49,16 @@ def record_view_lineage(store: Store, scan: RecordedScan) -> tuple[Problem, ...]
             not in (with_scripts if outcome.dataset.definition is not None else recorded)
         )
     ]
-    removed = [name for name in _former_views(scan.outcomes, scan.missing) if name in recorded]
-    if not changed and not removed:
+    removed_reporters = [
+        name for name in _former_views(scan.outcomes, scan.missing) if name in recorded
+    ]
+    if not changed_views and not removed_reporters:
         return ()
     at = datetime.now(UTC)
     resolver = ReferenceResolver(NameIndex(()), SchemaCache(store), at=at, by=current_user())
     problems: list[Problem] = []
     with store.transaction() as transaction:
-        for view in changed:
+        for view in changed_views:
             lineage = _view_lineage(view, store)
             problems += _problems(view, lineage)
             resolved = resolver.resolve(lineage, dialect=None)
@@ -67,7 +69,7 @@ def record_view_lineage(store: Store, scan: RecordedScan) -> tuple[Problem, ...]
                 unparsed=resolved.unparsed,
                 at=at,
             )
-        for name in removed:
+        for name in removed_reporters:
             transaction.lineage.report(name, (), at=at)
     return tuple(problems)
 
@@ -159,7 +161,7 @@ _COLLECTION_KEYS: Final = {"$lookup": "from", "$graphLookup": "from", "$unionWit
 
 
 def collections_of(view: Dataset) -> tuple[str, ...]:
-    """The collections that a MongoDB view reads; empty if the dataset is not one."""
+    """The collections that a MongoDB view reads; empty for other datasets."""
     properties = view.properties or {}
     if view.platform != "mongodb" or _VIEW_ON not in properties:
         return ()

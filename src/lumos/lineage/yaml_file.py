@@ -15,7 +15,7 @@ from lumos.config.yaml_tree import (
 )
 from lumos.errors import LumosError
 
-# The start of a block whose lines are those of the text: `native: |-`.
+# The start of a literal block, whose lines are the lines of its text: `native: |-`.
 _LITERAL_BLOCK: Final = re.compile(r"\|[-+]?\d?[-+]?\s*(?:#.*)?$")
 
 
@@ -24,9 +24,10 @@ class UnreadableDocument(LumosError):
 
 
 class YamlFile:
-    """One YAML file; all scalars are texts, or None if empty.
+    """One YAML file; all scalars are strings, or None if empty.
 
-    Raises ConfigurationError if it is not valid YAML, and UnreadableDocument.
+    Raises ConfigurationError if the file is not valid YAML, and UnreadableDocument if it is too
+    large or not UTF-8.
     """
 
     def __init__(self, content: bytes, *, name: str) -> None:
@@ -71,10 +72,10 @@ def _plain(node: ConfigNode) -> Any:
 
 
 def mappings_in(value: Any) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The mappings in a list, with their positions; empty if the value is not a list."""
-    for number, each in enumerate(value if isinstance(value, list) else ()):
+    """The mappings in a list, with their indexes; empty if the value is not a list."""
+    for index, each in enumerate(value if isinstance(value, list) else ()):
         if isinstance(each, dict):
-            yield number, each
+            yield index, each
 
 
 def text_at(value: Any, *path: str) -> str | None:

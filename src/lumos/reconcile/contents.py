@@ -29,9 +29,9 @@ class TableContents:
         self.rows: int | None = 0
         self.formats: Counter[str] = Counter()
         # The locations of registered partitions with files.
-        self.present: set[str] = set()
+        self.partitions_with_files: set[str] = set()
         # Folders that look like partitions of the table, and the number of their files.
-        self.unregistered: Counter[str] = Counter()
+        self.files_by_unregistered_folder: Counter[str] = Counter()
         self.outside_partitions = 0
         self._newest = (-1, "")
 
@@ -39,8 +39,8 @@ class TableContents:
         """Count a file."""
         self.files += 1
         self.bytes += max(file.size, 0)
-        known = self.rows is not None and file.row_count is not None
-        self.rows = (self.rows or 0) + (file.row_count or 0) if known else None
+        are_rows_known = self.rows is not None and file.row_count is not None
+        self.rows = (self.rows or 0) + (file.row_count or 0) if are_rows_known else None
         self.formats[file.format] += 1
         self._newest = max(self._newest, (file.modified, file.schema_fingerprint))
 
@@ -51,7 +51,10 @@ class TableContents:
 
 
 class _Owners(NamedTuple):
-    """The tables that a folder belongs to, and its partition in them."""
+    """The tables that a folder belongs to, and its partition in them.
+
+    `unregistered` is the folder of a partition that is not registered.
+    """
 
     tables: tuple[str, ...]
     partition: str | None = None
@@ -88,9 +91,9 @@ def _add(
         table = contents[path]
         table.add(file)
         if owners.partition is not None:
-            table.present.add(owners.partition)
+            table.partitions_with_files.add(owners.partition)
         elif owners.unregistered is not None:
-            table.unregistered[owners.unregistered] += 1
+            table.files_by_unregistered_folder[owners.unregistered] += 1
         elif keys[path]:
             table.outside_partitions += 1
 
@@ -114,11 +117,13 @@ class _LocationIndex:
         position = bisect_left(self._sorted, first)
         if position < len(self._sorted) and self._sorted[position] <= last:
             return True
-        # A location that is above the first path.
-        return any(folder in self._tables or folder in self._partitions for folder in above(first))
+        # A location that is a parent folder of the first path.
+        return any(
+            folder in self._tables or folder in self._partitions for folder in parent_folders(first)
+        )
 
     def _owners(self, folder: str) -> _Owners | None:
-        for current in (folder, *above(folder)):
+        for current in (folder, *parent_folders(folder)):
             if current in self._partitions:
                 return _Owners(tuple(self._partitions[current]), partition=current)
             if current in self._tables:
@@ -127,7 +132,7 @@ class _LocationIndex:
         return None
 
     def _partition_folder(self, tables: Sequence[str], location: str, folder: str) -> str | None:
-        """The part of a folder that would be a partition of one of the tables."""
+        """The part of a folder's path that would be a partition of one of the tables."""
         names = folder[len(location) + 1 :].split("/")
         for keys in filter(None, (self.keys[table] for table in tables)):
             pairs = list(zip(keys, names, strict=False))
@@ -138,7 +143,7 @@ class _LocationIndex:
         return None
 
 
-def above(folder: str) -> Iterator[str]:
+def parent_folders(folder: str) -> Iterator[str]:
     """The parent folders of a folder, the nearest first."""
     while "/" in folder:
         folder = folder.rpartition("/")[0]

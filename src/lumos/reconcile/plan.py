@@ -19,7 +19,7 @@ def repair_statements(
     keys: Mapping[str, Sequence[str]],
     schemas: Mapping[str, Schema],
 ) -> Iterator[str]:
-    """The statements for some findings; those that need a decision are comments.
+    """The statements for the findings; those that need a decision are SQL comments.
 
     `keys` are the partition keys of tables by name, and `schemas` those of datasets by URN.
     """
@@ -31,8 +31,8 @@ def repair_statements(
                 yield from _add_partitions(each, keys)
             case "stale_statistics":
                 assert each.table is not None
-                by = keys.get(each.table, ())
-                partition = f" PARTITION ({', '.join(map(quoted_name, by))})" if by else ""
+                names = ", ".join(map(quoted_name, keys.get(each.table, ())))
+                partition = f" PARTITION ({names})" if names else ""
                 yield f"ANALYZE TABLE {_table(each)}{partition} COMPUTE STATISTICS;"
             case "schema_difference":
                 yield from _change_columns(each)
@@ -71,12 +71,12 @@ def _add_partitions(finding: ReconcileFinding, keys: Mapping[str, Sequence[str]]
 
 
 def _change_columns(finding: ReconcileFinding) -> Iterator[str]:
-    added = []
+    new_columns = []
     for change in finding.changes:
         is_column = "." not in change.path and "[" not in change.path
         name = quoted_name(change.path)
         if change.kind == "added" and is_column and isinstance(change.after, str):
-            added.append(f"{name} {_hive_type(change.after)}")
+            new_columns.append(f"{name} {_hive_type(change.after)}")
         elif change.kind == "removed" and is_column:
             yield _note(finding, f"the files have no column {name}; queries return NULL.")
         elif is_column and isinstance(change.after, str):
@@ -84,8 +84,8 @@ def _change_columns(finding: ReconcileFinding) -> Iterator[str]:
             yield f"ALTER TABLE {_table(finding)} CHANGE COLUMN {name} {name} {type};"
         else:
             yield _note(finding, f"{change.path} differs ({change.kind}).")
-    if added:
-        yield f"ALTER TABLE {_table(finding)} ADD COLUMNS ({', '.join(added)});"
+    if new_columns:
+        yield f"ALTER TABLE {_table(finding)} ADD COLUMNS ({', '.join(new_columns)});"
 
 
 def _create_table(finding: ReconcileFinding, schemas: Mapping[str, Schema]) -> Iterator[str]:
@@ -105,7 +105,7 @@ def _create_table(finding: ReconcileFinding, schemas: Mapping[str, Schema]) -> I
         for field in schema.fields
         if field.partition
     )
-    partitioned = f" PARTITIONED BY ({keys})" if keys else ""
+    partition_clause = f" PARTITIONED BY ({keys})" if keys else ""
     # Tables have folders, while the location of a dataset may be one file.
     location = finding.location
     name = _comment(name_in(urn))
@@ -115,7 +115,7 @@ def _create_table(finding: ReconcileFinding, schemas: Mapping[str, Schema]) -> I
     yield f"-- {_comment(finding.location)} has no table. If it is needed:"
     yield (
         f"-- CREATE EXTERNAL TABLE {quoted_name(_comment(name))} ({_comment(columns)})"
-        f"{_comment(partitioned)} STORED AS {_STORED_AS[format]} "
+        f"{_comment(partition_clause)} STORED AS {_STORED_AS[format]} "
         f"LOCATION {quoted_text(_comment(location))};"
     )
 

@@ -24,7 +24,7 @@ from lumos.schemas.compatibility import judge
 
 # Table formats have a log, which replaces the partitions and statistics of a metastore.
 LOG_FORMATS: Final = frozenset(("delta", "hudi", "iceberg"))
-_DECLARED: Final = frozenset(("avro", "orc", "parquet", *LOG_FORMATS))
+_FORMATS_WITH_TYPES: Final = frozenset(("avro", "orc", "parquet", *LOG_FORMATS))
 # The share by which statistics may differ before they are stale.
 _TOLERANCE: Final = 0.1
 
@@ -38,10 +38,10 @@ def schema_findings(
     ignored, since a metastore does not have them, and so are partition columns, which files do not
     have. For JSON only names are compared, and for CSV nothing.
     """
-    if format != "json" and format not in _DECLARED:
+    if format != "json" and format not in _FORMATS_WITH_TYPES:
         return ()
     names = {key.lower() for key in keys}
-    with_types = format in _DECLARED
+    with_types = format in _FORMATS_WITH_TYPES
     return judge(
         compare(
             _comparable(table, names, with_types=with_types),
@@ -81,9 +81,9 @@ def comparable_type(type: DataType) -> DataType:
             return type_from_sql(type_to_sql(type, "hive"), "hive")
 
 
-def is_same_format(declared: str, found: Collection[str]) -> bool:
+def is_same_format(declared: str, actual: Collection[str]) -> bool:
     """Whether files have the format that their table declares; text tables accept any format."""
-    return not declared or not found or declared in found or declared in ("text", "sequencefile")
+    return not declared or not actual or declared in actual or declared in ("text", "sequencefile")
 
 
 def is_stale(registered: int | None, measured: int | None) -> bool:

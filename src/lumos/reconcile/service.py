@@ -20,7 +20,7 @@ from lumos.model.dataset import Location, Statistics
 from lumos.model.json_codec import from_json
 from lumos.model.schema import Schema
 from lumos.model.urn import Urn
-from lumos.reconcile.contents import TableContents, TableLocation, above, read_contents
+from lumos.reconcile.contents import TableContents, TableLocation, parent_folders, read_contents
 from lumos.reconcile.plan import repair_statements
 from lumos.reconcile.reports import (
     ReconciledPartition,
@@ -151,7 +151,7 @@ class _Comparison:
         self._index: RegistrationIndex = index
         self._lake_scans = [each for each in store.scans() if is_root(_root(each))]
         self._roots = [_root(each).rstrip("/") for each in self._lake_scans]
-        self._near = next((root for root in self._roots if root.startswith("hdfs://")), "")
+        self._hdfs_root = next((root for root in self._roots if root.startswith("hdfs://")), "")
         self._manifests = [
             ManifestStore(state_folder(state, each.source), self._state_access).read(each.manifest)
             for each in self._lake_scans
@@ -159,8 +159,8 @@ class _Comparison:
         self._partitions = 0
         # The datasets of single files and of files with one name pattern, by their folder.
         self._by_folder: dict[str, list[_LakeDataset]] = {}
-        # Locations of partitions that are not in the folder of their table.
-        self._elsewhere: set[str] = set()
+        # Locations of partitions outside of the folder of their table.
+        self._outside_locations: set[str] = set()
 
     def report(self, *, fix_plan: bool) -> ReconcileReport:
         tables = self._tables()
@@ -214,7 +214,7 @@ class _Comparison:
         return sorted(tables, key=lambda table: table.registered.path)
 
     def _canonical(self, location: str) -> str:
-        return canonical(location, self._near).rstrip("/")
+        return canonical(location, self._hdfs_root).rstrip("/")
 
     def _is_scanned(self, location: str) -> bool:
         return any(is_below(location, root) for root in self._roots)
@@ -239,8 +239,8 @@ class _Comparison:
         """The dataset at the location of a table, or the only dataset in this folder."""
         if table.location in datasets:
             return datasets[table.location]
-        inside = self._by_folder.get(table.location, ())
-        return inside[0] if len(inside) == 1 else None
+        datasets_in_folder = self._by_folder.get(table.location, ())
+        return datasets_in_folder[0] if len(datasets_in_folder) == 1 else None
 
     def _compare_group(
         self, group: Sequence[_Table], datasets: Mapping[str, _LakeDataset]
@@ -265,16 +265,15 @@ class _Comparison:
         ]
         dataset_schemas = self._store.schemas.current(dataset_urns)
         for table in group:
-            found = contents.get(table.registered.path, TableContents())
+            table_contents = contents.get(table.registered.path, TableContents())
             dataset = self._dataset_of(table, datasets)
-            files = self._files_schema(found, dataset, dataset_schemas)
             yield from _table_findings(
                 table,
-                found,
+                table_contents,
                 dataset,
                 partitions.get(table.registered.path, []),
                 schema=table_schemas.get(table.known.urn),
-                files_schema=files,
+                files_schema=self._files_schema(table_contents, dataset, dataset_schemas),
                 is_scanned=self._is_scanned,
             )
 
@@ -283,9 +282,9 @@ class _Comparison:
     ) -> dict[str, list[RegisteredPartition]]:
         """The partitions of tables with their canonical locations."""
         by_path = {table.registered.path: table for table in group if table.keys}
-        found: dict[str, list[RegisteredPartition]] = {}
+        partitions: dict[str, list[RegisteredPartition]] = {}
         if not by_path:
-            return found
+            return partitions
         for partition in self._registrations.partitions(
             self._index, first=min(by_path), last=max(by_path)
         ):
@@ -297,9 +296,9 @@ class _Comparison:
                 partition.location or _default_location(table, partition.values)
             )
             if not is_below(location, table.location):
-                self._elsewhere.add(location)
-            found.setdefault(partition.table, []).append(partition._replace(location=location))
-        return found
+                self._outside_locations.add(location)
+            partitions.setdefault(partition.table, []).append(partition._replace(location=location))
+        return partitions
 
     def _files_schema(
         self,
@@ -319,12 +318,20 @@ class _Comparison:
     def _data_without_tables(
         self, tables: Sequence[_Table], datasets: Mapping[str, _LakeDataset]
     ) -> Iterator[ReconcileFinding]:
-        registered = {table.location for table in tables} | self._elsewhere
-        containing = {folder for location in registered for folder in above(location)}
-        in_order = sorted(registered)
+        registered = {table.location for table in tables} | self._outside_locations
+        folders_with_tables = {
+            folder for location in registered for folder in parent_folders(location)
+        }
+        sorted_locations = sorted(registered)
         for location, dataset in datasets.items():
-            is_inside = any(folder in registered for folder in (location, *above(location)))
-            if is_inside or location in containing or _has_matching(location, in_order):
+            is_inside = any(
+                folder in registered for folder in (location, *parent_folders(location))
+            )
+            if (
+                is_inside
+                or location in folders_with_tables
+                or _matches_any(location, sorted_locations)
+            ):
                 continue
             statistics = dataset.statistics or Statistics()
             yield ReconcileFinding(
@@ -337,7 +344,7 @@ class _Comparison:
             )
 
 
-def _has_matching(pattern: str, locations: Sequence[str]) -> bool:
+def _matches_any(pattern: str, locations: Sequence[str]) -> bool:
     """Whether the location of a dataset is a pattern that matches one of the locations.
 
     An example of a pattern is /lake/{region}/orders.
@@ -345,8 +352,8 @@ def _has_matching(pattern: str, locations: Sequence[str]) -> bool:
     prefix, brace, _ = pattern.partition("{")
     if not brace:
         return False
-    fixed = (re.escape(text) for text in re.split(r"\{[^{}/]*\}", pattern))
-    matches = re.compile(f"{'[^/]*'.join(fixed)}(?:/.*)?", re.DOTALL).fullmatch
+    literals = (re.escape(text) for text in re.split(r"\{[^{}/]*\}", pattern))
+    matches = re.compile(f"{'[^/]*'.join(literals)}(?:/.*)?", re.DOTALL).fullmatch
     for location in islice(locations, bisect_left(locations, prefix), None):
         if not location.startswith(prefix):
             return False
@@ -383,27 +390,27 @@ def _location_findings(tables: Sequence[_Table]) -> Iterator[ReconcileFinding]:
     by_location: dict[str, list[_Table]] = {}
     for table in tables:
         by_location.setdefault(table.location, []).append(table)
-    for location, several in by_location.items():
-        names = tuple(table.name for table in several)
-        if len(several) > 1:
+    for location, tables_at_location in by_location.items():
+        names = tuple(table.name for table in tables_at_location)
+        if len(tables_at_location) > 1:
             yield ReconcileFinding(
                 kind="shared_location",
                 location=location,
                 table=names[0],
-                table_urn=several[0].known.urn,
+                table_urn=tables_at_location[0].known.urn,
                 other_tables=names[1:],
                 details=f"also the location of {', '.join(names[1:])}",
             )
-        outer = next((each for each in above(location) if each in by_location), None)
+        outer = next((each for each in parent_folders(location) if each in by_location), None)
         if outer is not None:
-            others = tuple(table.name for table in by_location[outer])
+            outer_tables = tuple(table.name for table in by_location[outer])
             yield ReconcileFinding(
                 kind="nested_location",
                 location=location,
                 table=names[0],
-                table_urn=several[0].known.urn,
-                other_tables=others,
-                details=f"inside {outer}, the location of {', '.join(others)}",
+                table_urn=tables_at_location[0].known.urn,
+                other_tables=outer_tables,
+                details=f"inside {outer}, the location of {', '.join(outer_tables)}",
             )
 
 
@@ -427,38 +434,43 @@ def _table_findings(
         )
 
     registered = table.registered
-    missing = [
+    missing_partitions = [
         each
         for each in partitions
-        if each.location not in contents.present and is_scanned(each.location)
+        if each.location not in contents.partitions_with_files and is_scanned(each.location)
     ]
     has_data = contents.files > 0 or dataset is not None
-    if table.is_scanned and not has_data and (not partitions or len(missing) == len(partitions)):
-        described = f"; all {len(partitions):,} partitions are empty" if partitions else ""
+    if (
+        table.is_scanned
+        and not has_data
+        and (not partitions or len(missing_partitions) == len(partitions))
+    ):
+        partition_note = f"; all {len(partitions):,} partitions are empty" if partitions else ""
         kind = "managed" if registered.managed else "external"
         yield finding(
             kind="table_without_data",
-            details=f"{kind} table without files{described}",
+            details=f"{kind} table without files{partition_note}",
             count=len(partitions) or None,
         )
         return
-    if missing:
+    if missing_partitions:
         yield finding(
             kind="partitions_missing",
-            details=f"{len(missing):,} of {plural(len(partitions), 'partition')} without files",
-            count=len(missing),
+            details=f"{len(missing_partitions):,} of {plural(len(partitions), 'partition')} "
+            "without files",
+            count=len(missing_partitions),
             partitions=tuple(
                 ReconciledPartition(values=each.values, location=each.location)
-                for each in missing[:_MAX_PARTITIONS]
+                for each in missing_partitions[:_MAX_PARTITIONS]
             ),
         )
     # An incomplete list of partitions proves nothing about folders that are not in it.
-    if contents.unregistered and registered.partition_count is not None:
-        folders = sorted(contents.unregistered)
+    if contents.files_by_unregistered_folder and registered.partition_count is not None:
+        folders = sorted(contents.files_by_unregistered_folder)
         yield finding(
             kind="partitions_unregistered",
             details=f"{plural(len(folders), 'folder')} with "
-            f"{plural(contents.unregistered.total(), 'file')} not registered",
+            f"{plural(contents.files_by_unregistered_folder.total(), 'file')} not registered",
             count=len(folders),
             partitions=tuple(
                 ReconciledPartition(values=_partition_values(each, table), location=each)
@@ -497,8 +509,8 @@ def _table_findings(
 
 def _describe_changes(changes: Sequence[Finding]) -> str:
     order = {Verdict.BREAKING: 0, Verdict.UNDETERMINED: 1}
-    ordered = sorted(changes, key=lambda each: order.get(each.consumer, 2))
-    texts = [sentence_of(each.change) for each in ordered[:_MAX_CHANGES]]
+    sorted_changes = sorted(changes, key=lambda each: order.get(each.consumer, 2))
+    texts = [sentence_of(each.change) for each in sorted_changes[:_MAX_CHANGES]]
     more = len(changes) - len(texts)
     return "; ".join(texts) + (f"; {more:,} more" if more else "")
 
@@ -509,12 +521,12 @@ def _partition_values(folder: str, table: _Table) -> tuple[str, ...]:
 
 
 def _stale_statistics(registered: RegisteredTable, contents: TableContents) -> Iterator[str]:
-    # The files of table formats are those of their log.
+    # The log of a table format determines which files belong to the table.
     if registered.format in LOG_FORMATS or not contents.files:
         return
     if is_stale(registered.rows, contents.rows):
-        found = format_number(contents.rows)
-        yield f"{format_number(registered.rows)} rows registered, {found} found"
+        actual_rows = format_number(contents.rows)
+        yield f"{format_number(registered.rows)} rows registered, {actual_rows} found"
     if is_stale(registered.files, contents.files):
         yield f"{registered.files:,} files registered, {contents.files:,} found"
     if registered.bytes is not None and is_stale(registered.bytes, contents.bytes):

@@ -21,7 +21,7 @@ from lumos.store.usage import UNKNOWN_COLUMNS, Reads
 from lumos.usage.pseudonyms import reader_renamer
 from lumos.usage.query_log.analysis import StatementAnalysis
 from lumos.usage.query_log.files import LogFile, chunks
-from lumos.usage.query_log.normalization import normal
+from lumos.usage.query_log.normalization import normalize
 from lumos.usage.query_log.reader import SkipReason, StatementExample, moment_of
 from lumos.usage.reports import LogReport, NotUnderstood, UsageIngestReport
 from lumos.usage.statements import (
@@ -45,10 +45,10 @@ _ROWS_PER_TRANSACTION: Final = 20_000
 # Only exceeded if a single day has more statements.
 _MAX_STATEMENTS_IN_MEMORY: Final = 1_000_000
 _URNS_PER_BATCH: Final = 500
-_MAX_SHOWN: Final = 20
+_MAX_EXAMPLES: Final = 20
 _MAX_SQL_LENGTH: Final = 200
-_EPOCH: Final = date(1970, 1, 1)
-_SINCE_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH_DATE: Final = date(1970, 1, 1)
+_EPOCH_TIME: Final = datetime(1970, 1, 1, tzinfo=UTC)
 # Tolerates clock differences and time zones ahead of UTC.
 _MAX_CLOCK_SKEW: Final = timedelta(days=1)
 _REASONS: Final = frozenset(get_args(SkipReason))
@@ -97,7 +97,7 @@ class LogIngest:
     def ingest(
         self, logs: Sequence[LogFile], *, dialect: str | None = None, name: str | None = None
     ) -> UsageIngestReport:
-        """Ingest logs, each under its own name or all under one."""
+        """Ingest logs, each under its own name or all under the given name."""
         with self._store.lock("query logs"):
             found_again = assign_reads(self._store, self._tables, at=self._at)
             ordered = sorted(logs, key=lambda log: name or log.name)
@@ -108,7 +108,7 @@ class LogIngest:
             refresh_usage(
                 self._store, self._changed_urns, self._settings.usage.retention_days, at=self._at
             )
-        unknown_tables, unknown = self._tables.unknown(_MAX_SHOWN)
+        unknown_tables, unknown = self._tables.unknown(_MAX_EXAMPLES)
         return UsageIngestReport(
             logs=tuple(reports),
             datasets=sum(urn in self._tables for urn in self._changed_urns),
@@ -135,11 +135,11 @@ class LogIngest:
             new_statements = statements.new_statements(counted)
             try:
                 new = self._count(
-                    reporter, new_statements, queries, days=days, replacing=layout.cumulative
+                    reporter, new_statements, queries, days=days, replaces_earlier=layout.cumulative
                 )
             finally:
                 new_statements.close()
-        edges, changed = self._report(reporter, queries, replacing=layout.cumulative)
+        edges, changed = self._report(reporter, queries, replaces_earlier=layout.cumulative)
         self._warn_about_retention(days)
         return LogReport(
             log=reporter,
@@ -172,7 +172,7 @@ class LogIngest:
         options: dict[str, Any] = {
             "dialect": dialect,
             "rename_reader": reader_renamer(self._settings.usage),
-            "until": (self._at + _MAX_CLOCK_SKEW - _SINCE_EPOCH) // timedelta(microseconds=1),
+            "until": (self._at + _MAX_CLOCK_SKEW - _EPOCH_TIME) // timedelta(microseconds=1),
         }
         all_chunks = [chunk for log in logs for chunk in chunks(log)]
         size = sum(log.size * (_COMPRESSION_RATIO if log.compressed else 1) for log in logs)
@@ -198,11 +198,13 @@ class LogIngest:
         self._not_understood += [
             NotUnderstood(
                 log=reporter,
-                statement=normal(query.example.statement, query.example.dialect)[:_MAX_SQL_LENGTH],
+                statement=normalize(query.example.statement, query.example.dialect)[
+                    :_MAX_SQL_LENGTH
+                ],
                 times=query.sample.run_count,
                 reason=str(query.analysis.problem),
             )
-            for query in failed[:_MAX_SHOWN]
+            for query in failed[:_MAX_EXAMPLES]
         ]
         return queries
 
@@ -213,16 +215,16 @@ class LogIngest:
         queries: Sequence[_Query],
         *,
         days: Sequence[date],
-        replacing: bool,
+        replaces_earlier: bool,
     ) -> int:
-        """Count new reads in transactions of whole days; return how many.
+        """Count new reads in transactions of whole days; return the number of new statements.
 
         The days of a log are recorded even if all its statements were counted before.
         """
         self._progress("counting reads")
         datasets_by_digest = {query.sample.digest: self._read_datasets(query) for query in queries}
         new_days = new_statements.days()
-        if replacing:
+        if replaces_earlier:
             with self._store.transaction() as transaction:
                 self._changed_urns |= transaction.usage.delete_reporter(reporter)
         for period in _periods(new_days):
@@ -266,7 +268,7 @@ class LogIngest:
         ]
 
     def _report(
-        self, reporter: str, queries: Sequence[_Query], *, replacing: bool
+        self, reporter: str, queries: Sequence[_Query], *, replaces_earlier: bool
     ) -> tuple[int, int]:
         """Report lineage of written tables; return the number of edges and of changed edges.
 
@@ -294,7 +296,7 @@ class LogIngest:
                     )
                 )
         links = {(edge.upstream, edge.downstream) for edge in edges}
-        if not replacing:
+        if not replaces_earlier:
             edges = [*self._earlier_edges(reporter), *edges]
         with self._store.transaction() as transaction:
             report = transaction.lineage.report(reporter, edges, at=self._at)
@@ -302,10 +304,10 @@ class LogIngest:
 
     def _earlier_edges(self, reporter: str) -> Iterator[Edge]:
         """The edges from earlier logs of the same name, with current URNs."""
-        known = self._store.lineage.edges_by(reporter)
-        ends = {end for edge in known for end in (edge.upstream, edge.downstream)}
+        stored_edges = self._store.lineage.edges_by(reporter)
+        ends = {end for edge in stored_edges for end in (edge.upstream, edge.downstream)}
         datasets = self._tables.current_datasets(end for end in ends if end not in self._tables)
-        for edge in known:
+        for edge in stored_edges:
             yield Edge(
                 upstream=datasets.get(edge.upstream, edge.upstream),
                 downstream=datasets.get(edge.downstream, edge.downstream),
@@ -319,16 +321,16 @@ class LogIngest:
 
 
 def assign_reads(store: Store, tables: LogTables, *, at: datetime) -> int:
-    """Assign reads of formerly unknown tables to their datasets; return how many."""
+    """Assign reads of formerly unknown tables to datasets; return the number of datasets."""
     datasets = tables.current_datasets(store.usage.unknown_datasets())
-    known = store.usage.without_aspect()
-    if datasets or known:
+    read_urns = store.usage.without_aspect()
+    if datasets or read_urns:
         with store.transaction() as transaction:
             usage = transaction.usage
             for urn, dataset in datasets.items():
                 usage.move(urn, dataset)
-            usage.derive({*datasets.values(), *known}, at=at)
-    return len(datasets) + len(known)
+            usage.derive({*datasets.values(), *read_urns}, at=at)
+    return len(datasets) + len(read_urns)
 
 
 def refresh_usage(store: Store, changed: set[str], retention_days: int, *, at: datetime) -> None:
@@ -344,7 +346,7 @@ def refresh_usage(store: Store, changed: set[str], retention_days: int, *, at: d
 
 
 def _date(day: int) -> date:
-    return _EPOCH + timedelta(days=day)
+    return _EPOCH_DATE + timedelta(days=day)
 
 
 def _periods(days: Sequence[DailyStatements]) -> Iterator[list[DailyStatements]]:
@@ -370,12 +372,12 @@ def _reads(
             for urn, columns, sum_key in datasets_by_digest.get(run.digest, ()):
                 total = totals.setdefault((urn, run.reader, sum_key), _ReadTotals())
                 total.add(run, columns)
-        on_day = _date(day)
+        run_date = _date(day)
         yield (
-            on_day,
+            run_date,
             [
                 Reads(
-                    urn, on_day, reader, total.read_count, moment_of(total.last), total.bytes,
+                    urn, run_date, reader, total.read_count, moment_of(total.last), total.bytes,
                     total.rows, total.columns, sum_key=sum_key,
                 )
                 for (urn, reader, sum_key), total in totals.items()
@@ -429,7 +431,7 @@ class RecordedReads(NamedTuple):
     """The number of reads counted now, and of those skipped because they are in the future."""
 
     counted: int
-    ahead: int
+    in_future: int
 
 
 def record_reads(
@@ -447,13 +449,13 @@ def record_reads(
     """
     rename = reader_renamer(settings)
     by_key = {_read_key(urn, read): (urn, read) for urn, read in reads}
-    ahead = {key for key, (_, read) in by_key.items() if read.at > at + _MAX_CLOCK_SKEW}
+    future = {key for key, (_, read) in by_key.items() if read.at > at + _MAX_CLOCK_SKEW}
     with store.transaction() as transaction:
         usage = transaction.usage
         counted = set(store.usage.counted_keys_by(reporter))
-        fresh = {key: each for key, each in by_key.items() if key not in counted | ahead}
+        new_reads = {key: each for key, each in by_key.items() if key not in counted | future}
         keys: dict[date, list[int]] = {}
-        for key, (_, read) in fresh.items():
+        for key, (_, read) in new_reads.items():
             keys.setdefault(read.at.astimezone(UTC).date(), []).append(key)
         changed = usage.add(
             reporter,
@@ -468,12 +470,12 @@ def record_reads(
                     read.rows,
                     dict.fromkeys(read.columns or (UNKNOWN_COLUMNS,), read.times),
                 )
-                for urn, read in fresh.values()
+                for urn, read in new_reads.values()
             ],
         )
         usage.count(reporter, keys)
     refresh_usage(store, changed, settings.retention_days, at=at)
-    return RecordedReads(len(fresh), len(ahead))
+    return RecordedReads(len(new_reads), len(future))
 
 
 def _read_key(urn: str, read: DatasetRead) -> int:

@@ -29,10 +29,10 @@ _STATEMENTS: Final = pa.schema(
         ("run_count", pa.int64()),
         ("bytes", pa.int64()),
         ("rows", pa.int64()),
-        # Daily totals, which replace earlier totals of the day.
+        # Whether the row is a daily total, which replaces earlier totals of the day.
         ("is_sum", pa.bool_()),
         ("example", pa.binary()),
-        # Why statements were skipped; `run_count` is their number.
+        # The reason why statements were skipped; `run_count` is their number.
         ("skip_reason", pa.string()),
     ]
 )
@@ -70,34 +70,38 @@ class QueryLog:
     """The statements of a log on Spark, read once."""
 
     def __init__(
-        self, spark: SparkSession, read: ReadChunk, chunks: Sequence[ChunkRow], keys: KeyFolder
+        self,
+        spark: SparkSession,
+        read_chunk: ReadChunk,
+        chunks: Sequence[ChunkRow],
+        keys: KeyFolder,
     ) -> None:
         self._spark = spark
         self._keys = keys
-        found = (
-            task_rows(spark, _CHUNKS, chunks).mapInArrow(_read_task(read), _STATEMENTS_DDL)
+        rows = (
+            task_rows(spark, _CHUNKS, chunks).mapInArrow(_read_task(read_chunk), _STATEMENTS_DDL)
             if chunks
             else spark.createDataFrame(_STATEMENTS.empty_table())
         )
-        self._found = found.withColumn("day", F.expr(f"at div {_DAY_MICROSECONDS}")).persist()
-        self._statements = self._found.where(F.col("skip_reason").isNull())
+        self._rows = rows.withColumn("day", F.expr(f"at div {_DAY_MICROSECONDS}")).persist()
+        self._statements = self._rows.where(F.col("skip_reason").isNull())
 
     def close(self) -> None:
-        self._found.unpersist()
+        self._rows.unpersist()
         storage = storage_of(self._keys.path, self._keys.access)
         # This also removes files that killed processes left behind.
         storage.discard([f"{self._keys.path}/{name}" for name in storage.files(self._keys.path)])
 
     def counts(self) -> list[StatementCount]:
         """Statements per day, and skipped ones by reason."""
-        counts = self._found.groupBy("skip_reason", "day").agg(
+        counts = self._rows.groupBy("skip_reason", "day").agg(
             F.count("*").alias("statements"), F.sum("run_count").alias("run_count")
         )
         return [StatementCount(**row) for row in counts.toArrow().to_pylist()]
 
     def frequent_queries(self, *, limit: int) -> list[QuerySample]:
         """The `limit` most frequent queries, each with an example."""
-        kinds = (
+        queries = (
             self._statements.groupBy("digest")
             .agg(
                 F.max("example").alias("example"),
@@ -108,7 +112,7 @@ class QueryLog:
             .orderBy(F.desc("run_count"), "digest")
             .limit(limit)
         )
-        return [QuerySample(**row) for row in kinds.toArrow().to_pylist()]
+        return [QuerySample(**row) for row in queries.toArrow().to_pylist()]
 
     def analyse(self, samples: Sequence[QuerySample], analyse: Analyse) -> list[bytes]:
         """The encoded analysis of each query, computed on executors."""
@@ -133,12 +137,12 @@ class QueryLog:
         files = list(self._key_files(counted))
         if not files:
             return NewStatementsOnSpark(frame.withColumn("is_new", F.lit(True)))
-        known = task_rows(self._spark, _KEY_FILES, files)
-        known = known.mapInArrow(_keys_in(self._keys.access), "key bigint").distinct()
+        counted_keys = task_rows(self._spark, _KEY_FILES, files)
+        counted_keys = counted_keys.mapInArrow(_keys_in(self._keys.access), "key bigint").distinct()
         if sum(keys for _, keys in files) <= _BROADCAST_LIMIT:
-            known = F.broadcast(known)
-        known = known.withColumn("is_known", F.lit(True))
-        frame = frame.join(known, on="key", how="left")
+            counted_keys = F.broadcast(counted_keys)
+        counted_keys = counted_keys.withColumn("is_known", F.lit(True))
+        frame = frame.join(counted_keys, on="key", how="left")
         frame = frame.withColumn("is_new", F.col("is_known").isNull()).drop("is_known")
         return NewStatementsOnSpark(frame.where("is_new or is_sum"))
 
@@ -199,7 +203,7 @@ class NewStatementsOnSpark:
 
 
 def _rechunk(parts: Iterable[bytes], length: int) -> Iterator[bytes]:
-    """The same bytes in chunks of about a length."""
+    """The same bytes in chunks of at least the given length, except for the last."""
     buffer = bytearray()
     for part in parts:
         buffer += part
@@ -231,11 +235,13 @@ def _bytes(array: pa.Array) -> bytes:
     return bytes(array.buffers()[1])[array.offset * 8 : (array.offset + len(array)) * 8]
 
 
-def _read_task(read: ReadChunk) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _read_task(
+    read_chunk: ReadChunk,
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for chunk in batch.column("chunk").to_pylist():
-                rows = iter(read(chunk))
+                rows = iter(read_chunk(chunk))
                 while batch_rows := list(islice(rows, _BATCH_SIZE)):
                     arrays = [
                         arrow_array(values, field.type)

@@ -12,8 +12,8 @@ class LogReport(Report, frozen=True, kw_only=True):
     """One ingested log.
 
     Of its `statements`, `counted` are new and `counted_before` were counted by an earlier ingest.
-    `left_out` counts skipped statements by reason. `queries` counts statements that differ in more
-    than literals; `understood` counts the queries that could be analysed.
+    `left_out` counts skipped statements by reason. `queries` is the number of distinct statements,
+    ignoring literals; `understood` of them could be analysed.
     """
 
     log: str
@@ -51,7 +51,10 @@ class NotUnderstood(Report, frozen=True, kw_only=True):
 
 
 class UsageIngestReport(Report, frozen=True, kw_only=True):
-    """The report of `lumos usage ingest`."""
+    """The report of `lumos usage ingest`.
+
+    `found_again` datasets were read in earlier logs under names that could not be resolved then.
+    """
 
     format_version: str = FORMAT_VERSION
     logs: tuple[LogReport, ...]
@@ -74,10 +77,10 @@ class UsageDay(Report, frozen=True, kw_only=True):
 
 
 class UsageShowReport(Report, frozen=True, kw_only=True):
-    """The report of `lumos usage show`. Reads in its location are known from `known_since` on.
+    """The report of `lumos usage show`.
 
-    `is_imported` means that no log mentions the dataset and the usage was imported, for example
-    from a snapshot; it then has no days.
+    Logs cover the dataset from the day `known_since` on. `is_imported` means that no log mentions
+    the dataset and the usage was imported, for example from a snapshot; it then has no days.
     """
 
     format_version: str = FORMAT_VERSION
@@ -98,7 +101,7 @@ class UsageShowReport(Report, frozen=True, kw_only=True):
 
 
 class UnreadDataset(Report, frozen=True, kw_only=True):
-    """A dataset without reads in the period, although reads in its location are known."""
+    """A dataset without reads in the period, although logs cover it since `known_since`."""
 
     urn: str
     name: str

@@ -60,15 +60,15 @@ class UsageService:
     def __init__(
         self,
         settings: Settings,
-        store: Callable[[], Store],
-        make_store: Callable[[], Store],
+        open_store: Callable[[], Store],
+        create_store: Callable[[], Store],
         state: str,
         *,
         publishing: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self._settings = settings
-        self._store = store
-        self._make_store = make_store
+        self._open_store = open_store
+        self._create_store = create_store
         self._state = state
         self._publishing = publishing
 
@@ -140,8 +140,8 @@ class UsageService:
                     f"{source_name(section)} has recorded no statements. For MySQL and MariaDB, "
                     "set performance_schema=ON and enable the consumer statements_digest."
                 )
-            own_name = section.name or getattr(source, "address", section.type)
-            return self.ingest_logs([log], name=name or own_name, progress=progress)
+            default_name = section.name or getattr(source, "address", section.type)
+            return self.ingest_logs([log], name=name or default_name, progress=progress)
 
     def ingest_logs(
         self,
@@ -153,7 +153,7 @@ class UsageService:
         spark_from_bytes: int | None = None,
     ) -> UsageIngestReport:
         """Ingest recognised query logs."""
-        store = self._make_store()
+        store = self._create_store()
         ingest = LogIngest(
             store,
             self._tables(store),
@@ -169,7 +169,7 @@ class UsageService:
         """Record reads by dataset URN; reads that are already recorded are not counted again."""
         with self._publishing():
             return record_reads(
-                self._make_store(),
+                self._create_store(),
                 reporter,
                 reads,
                 settings=self._settings.usage,
@@ -177,8 +177,8 @@ class UsageService:
             )
 
     def assign_unresolved_reads(self) -> int:
-        """Assign reads of formerly unknown tables to their datasets; return how many."""
-        store = self._make_store()
+        """Assign reads of formerly unknown tables to datasets; return the number of datasets."""
+        store = self._create_store()
         if not store.usage.unknown_datasets() and not store.usage.without_aspect():
             return 0
         with self._publishing():
@@ -192,14 +192,14 @@ class UsageService:
 
     def show(self, dataset: str, *, since: str | date | None = None) -> UsageShowReport:
         """Report who read a dataset, when and how often."""
-        urn = find_urn(self._store(), dataset)
+        urn = find_urn(self._open_store(), dataset)
         return self.show_many([urn], since=since)[urn]
 
     def show_many(
         self, urns: Collection[str], *, since: str | date | None = None
     ) -> dict[str, UsageShowReport]:
-        """Report who read datasets by current URN, with few statements."""
-        store, start = self._store(), _parse_day(since)
+        """Report who read each dataset, by current URN, with few queries of the store."""
+        store, start = self._open_store(), _parse_day(since)
         known, schemas = store.known_datasets(urns), store.schemas.current(urns)
         evidence = ReadEvidence(store)
         reads = store.usage.of_many(urns, since=start)
@@ -212,11 +212,11 @@ class UsageService:
         """Report datasets and columns without reads in a period for which reads are known."""
         start = _parse_day(since)
         assert start is not None
-        return unread_report(self._store(), since=start, columns=columns)
+        return unread_report(self._open_store(), since=start, columns=columns)
 
     def top(self, *, since: str | date | None = None, limit: int = 20) -> UsageTopReport:
         """Report the most read datasets."""
-        store = self._store()
+        store = self._open_store()
         start = _parse_day(since)
         used = sorted(
             _used_datasets(store.usage.since(start)), key=lambda each: (-each.reads, each.urn)
@@ -246,26 +246,26 @@ class UsageService:
                     until=each.last,
                     statements=each.statements,
                 )
-                for each in self._store().usage.logs()
+                for each in self._open_store().usage.logs()
             )
         )
 
     def forget(self, log: str) -> ForgottenReport:
         """Remove everything that came from a log, so that it can be ingested again."""
-        store = self._store()
-        known = {each.reporter for each in store.usage.logs()}
+        store = self._open_store()
+        known_reporters = {each.reporter for each in store.usage.logs()}
         # A log may have edges only, or reads beyond the retention period.
-        known |= {
+        known_reporters |= {
             each.name
             for each in store.lineage.reporters()
             if each.edges and each.name.startswith(_LOG_PREFIX)
         }
-        reporter = log if log in known else f"{_LOG_PREFIX}{log}"
-        if reporter not in known:
+        reporter = log if log in known_reporters else f"{_LOG_PREFIX}{log}"
+        if reporter not in known_reporters:
             raise UnknownName(
                 "log",
                 log,
-                {name.removeprefix(_LOG_PREFIX) for name in known},
+                {name.removeprefix(_LOG_PREFIX) for name in known_reporters},
                 next="See all with: lumos usage list",
             )
         at = datetime.now(UTC)
@@ -280,7 +280,7 @@ class UsageService:
 
 
 def _logs(paths: Sequence[str | Path], columns: Mapping[str, str] | None) -> "list[LogFile]":
-    found: dict[str, LogFile] = {}
+    logs_by_path: dict[str, LogFile] = {}
     for path in map(Path, paths):
         if not path.exists():
             raise MisuseError(
@@ -293,8 +293,8 @@ def _logs(paths: Sequence[str | Path], columns: Mapping[str, str] | None) -> "li
                 f"{path} is not a known kind of query log. Name its columns: "
                 "--columns user=WHO,time=WHEN,statement=SQL_TEXT"
             )
-        found |= {os.path.realpath(log.path): log for log in logs_in_path}
-    return list(found.values())
+        logs_by_path |= {os.path.realpath(log.path): log for log in logs_in_path}
+    return list(logs_by_path.values())
 
 
 def _logs_in(path: Path, columns: Mapping[str, str] | None) -> "Iterator[LogFile]":
@@ -314,8 +314,8 @@ def _parse_day(since: str | date | None) -> date | None:
 
 
 def _sum_known(numbers: Iterable[int | None]) -> int | None:
-    known = [number for number in numbers if number is not None]
-    return sum(known) if known else None
+    known_numbers = [number for number in numbers if number is not None]
+    return sum(known_numbers) if known_numbers else None
 
 
 def _show(
@@ -380,8 +380,8 @@ def _days(reads: Iterable[Reads]) -> Iterator[UsageDay]:
 
 
 def _used_datasets(reads: Iterable[Reads]) -> Iterator[UsedDataset]:
-    for urn, of_one in groupby(reads, key=attrgetter("urn")):
-        reads_of_dataset = list(of_one)
+    for urn, group in groupby(reads, key=attrgetter("urn")):
+        reads_of_dataset = list(group)
         yield UsedDataset(
             urn=urn,
             name=None,

@@ -22,7 +22,7 @@ decode_analysis: Final = msgspec.msgpack.Decoder(StatementAnalysis).decode
 
 
 class NewStatements(Protocol):
-    """Statements that have not been counted before."""
+    """Statements that have not been counted earlier."""
 
     def days(self) -> Sequence[DailyStatements]:
         """The number of statements per day, sorted by day."""
@@ -55,7 +55,7 @@ class LogStatements(Protocol):
         """The encoded analysis of each query."""
 
     def new_statements(self, counted: Iterable[bytes]) -> NewStatements:
-        """The statements that were not counted before, and all daily totals.
+        """The statements that were not counted earlier, and all daily totals.
 
         `counted` are keys of counted statements, eight bytes each, in chunks of any length.
         """
@@ -76,7 +76,7 @@ class StatementsInMemory:
         self, chunks: Iterable[LogChunk], options: Mapping[str, Any]
     ) -> Iterator[LoggedStatement]:
         # Digests and readers repeat millions of times; each is stored once.
-        known: dict[Any, Any] = {}
+        interned: dict[Any, Any] = {}
         rows = chain.from_iterable(read_chunk(chunk, **options) for chunk in chunks)
         for digest, key, reader, *numbers, example, skip_reason in rows:
             if skip_reason is not None:
@@ -85,7 +85,10 @@ class StatementsInMemory:
             if example is not None:
                 self._examples.setdefault(digest, example)
             yield LoggedStatement(
-                known.setdefault(digest, digest), key, known.setdefault(reader, reader), *numbers
+                interned.setdefault(digest, digest),
+                key,
+                interned.setdefault(reader, reader),
+                *numbers,
             )
 
     def counts(self) -> Sequence[StatementCount]:
@@ -121,17 +124,17 @@ class StatementsInMemory:
         by_key: dict[int, LoggedStatement] = {}
         for each in self._statements:
             if each.is_sum or each.key not in known:
-                before = by_key.get(each.key)
+                earlier = by_key.get(each.key)
                 # Of two totals of the same reads, the larger one is newer.
-                if before is None or each.run_count > before.run_count:
+                if earlier is None or each.run_count > earlier.run_count:
                     by_key[each.key] = each
-        return _NewInMemory(list(by_key.values()), known)
+        return _NewStatementsInMemory(list(by_key.values()), known)
 
     def close(self) -> None:
         """Nothing to release."""
 
 
-class _NewInMemory:
+class _NewStatementsInMemory:
     def __init__(self, statements: Sequence[LoggedStatement], known: Set[int]) -> None:
         self._statements = statements
         self._known = known
@@ -155,16 +158,16 @@ class _NewInMemory:
         counts: dict[tuple[int, bytes, str], QueryRuns] = {}
         for day, each in self._between(first, last):
             key = (day, each.digest, each.reader)
-            before = counts.get(key)
-            if before is None:
+            earlier = counts.get(key)
+            if earlier is None:
                 counts[key] = QueryRuns(*key, each.run_count, each.bytes, each.rows, each.at)
             else:
                 counts[key] = QueryRuns(
                     *key,
-                    before.run_count + each.run_count,
-                    add_known(before.bytes, each.bytes),
-                    add_known(before.rows, each.rows),
-                    max(before.last, each.at),
+                    earlier.run_count + each.run_count,
+                    add_known(earlier.bytes, each.bytes),
+                    add_known(earlier.rows, each.rows),
+                    max(earlier.last, each.at),
                 )
         return (counts[key] for key in sorted(counts))
 
@@ -201,9 +204,9 @@ class StatementAnalyser:
         )
 
 
-def add_known(one: int | None, other: int | None) -> int | None:
+def add_known(first: int | None, second: int | None) -> int | None:
     """The sum of the known values; None if both are unknown."""
-    return other if one is None else one if other is None else one + other
+    return second if first is None else first if second is None else first + second
 
 
 class _ChunkReader:

@@ -100,7 +100,7 @@ class LogTables:
         return len(self._unknown), most_read
 
     def current_datasets(self, urns: Iterable[str]) -> Mapping[str, str]:
-        """The datasets that provisional URNs refer to by now."""
+        """The datasets that assumed URNs now refer to."""
         current: dict[str, str] = {}
         for urn in urns:
             reference = _reference(urn)
@@ -137,7 +137,7 @@ def _display_name(reference: DatasetReference) -> str:
 
 
 def _reference(urn: str) -> DatasetReference | None:
-    """The reference that a provisional URN was derived from."""
+    """The reference that an assumed URN was derived from."""
     try:
         parsed = Urn.parse(urn)
     except InvalidUrn:

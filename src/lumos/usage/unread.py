@@ -18,11 +18,12 @@ _NESTED_PART: Final = re.compile(r"[.\[]")
 
 
 class ReadEvidence:
-    """The day since which reads of each location are known.
+    """The day since which reads are known, for each log scope.
 
-    A location is the scope of one source or, for imported datasets, the platform with the first
-    part of the URN (database, bucket or folder). A logged read shows that a log covers the
-    location. Imported usage only shows that the dataset itself was read.
+    A log scope is the set of datasets that the same logs cover: one source or, for imported
+    datasets, the platform with the first part of the URN (database, bucket or folder). A logged
+    read shows that a log covers the scope. Imported usage only shows that the dataset itself was
+    read.
     """
 
     def __init__(self, store: Store) -> None:
@@ -32,19 +33,21 @@ class ReadEvidence:
         self.undated: set[str] = set()
         self._since: dict[str, date] = {}
         for urn, source in store.usage.sources().items():
-            location, first = location_of(urn, source), self.periods[urn].first
-            self._since[location] = min(self._since.get(location, first), first)
+            log_scope, first = log_scope_of(urn, source), self.periods[urn].first
+            self._since[log_scope] = min(self._since.get(log_scope, first), first)
         for urn, usage in self.imported.items():
             days = [*_days_of(usage)]
             if days:
-                known = self.periods.get(urn, ReadPeriod(min(days), max(days)))
-                self.periods[urn] = ReadPeriod(min(known.first, *days), max(known.last, *days))
+                known_period = self.periods.get(urn, ReadPeriod(min(days), max(days)))
+                self.periods[urn] = ReadPeriod(
+                    min(known_period.first, *days), max(known_period.last, *days)
+                )
             elif usage.readers or usage.columns:
                 self.undated.add(urn)
 
     def known_since(self, urn: str, source: str) -> date | None:
         """The day since which reads of a dataset are known."""
-        return self._since.get(location_of(urn, source))
+        return self._since.get(log_scope_of(urn, source))
 
 
 def _days_of(usage: Usage) -> Iterator[date]:
@@ -54,8 +57,8 @@ def _days_of(usage: Usage) -> Iterator[date]:
     yield from (each.last_read for each in usage.columns.values() if each.last_read is not None)
 
 
-def location_of(urn: str, source: str) -> str:
-    """The location of a dataset; the same logs cover all datasets of a location."""
+def log_scope_of(urn: str, source: str) -> str:
+    """The log scope of a dataset; the same logs cover all of its datasets."""
     if source != IMPORTED:
         return source
     parsed = Urn.parse(urn)
@@ -68,25 +71,27 @@ def unread_report(store: Store, *, since: date, columns: bool) -> UnreadReport:
     evidence = ReadEvidence(store)
     periods = evidence.periods
     read_urns = {urn for urn, period in periods.items() if period.last >= since}
-    through_views = _read_through_views(read_urns, store.usage.views()) - read_urns
+    tables_read_through_views = (
+        _find_tables_read_through_views(read_urns, store.usage.views()) - read_urns
+    )
     unread: list[UnreadDataset] = []
     not_judged: dict[tuple[str, date | None, str], int] = defaultdict(int)
     live: list[KnownDataset] = []
     for dataset in store.list(DatasetFilter()):
         live.append(dataset)
-        if dataset.urn in read_urns or dataset.urn in through_views:
+        if dataset.urn in read_urns or dataset.urn in tables_read_through_views:
             continue
         known_since = evidence.known_since(dataset.urn, dataset.source)
         is_undated = dataset.urn in evidence.undated
         if known_since is None or known_since > since or is_undated:
-            location = location_of(dataset.urn, dataset.source)
+            log_scope = log_scope_of(dataset.urn, dataset.source)
             if is_undated:
                 reason = "imported usage has reads without dates"
             elif known_since is None:
                 reason = "no log covers it"
             else:
                 reason = f"reads are known since {known_since}, not since {since}"
-            not_judged[location, known_since, reason] += 1
+            not_judged[log_scope, known_since, reason] += 1
             continue
         period = periods.get(dataset.urn)
         unread.append(
@@ -107,10 +112,10 @@ def unread_report(store: Store, *, since: date, columns: bool) -> UnreadReport:
         datasets=tuple(unread),
         columns=unread_columns,
         read=len(read_urns & urns),
-        read_through_views=len(through_views & urns),
+        read_through_views=len(tables_read_through_views & urns),
         not_judged=tuple(
-            NotJudged(place=location, datasets=count, known_since=day, reason=reason)
-            for (location, day, reason), count in sorted(
+            NotJudged(place=log_scope, datasets=count, known_since=day, reason=reason)
+            for (log_scope, day, reason), count in sorted(
                 not_judged.items(), key=lambda each: (each[0][0], each[0][2])
             )
         ),
@@ -118,8 +123,10 @@ def unread_report(store: Store, *, since: date, columns: bool) -> UnreadReport:
     )
 
 
-def _read_through_views(read_urns: set[str], views: Iterable[tuple[str, str]]) -> set[str]:
-    """All tables that are read through views, directly or indirectly."""
+def _find_tables_read_through_views(
+    read_urns: set[str], views: Iterable[tuple[str, str]]
+) -> set[str]:
+    """All tables that the views among the read datasets read, directly or indirectly."""
     tables_by_view: dict[str, list[str]] = defaultdict(list)
     for table, view in views:
         tables_by_view[view].append(table)
@@ -155,12 +162,12 @@ def _columns(
     for urn, usage in evidence.imported.items():
         if urn in evidence.periods and evidence.periods[urn].last >= since:
             # A column with an unknown last read may have been read in the period.
-            recent = {
+            recent_columns = {
                 name: each.last_read
                 for name, each in usage.columns.items()
                 if (each.last_read or since) >= since
             }
-            columns_by_urn[urn].update(columns_read(recent or (UNKNOWN_COLUMNS,)))
+            columns_by_urn[urn].update(columns_read(recent_columns or (UNKNOWN_COLUMNS,)))
     read_datasets = [dataset for dataset in live if dataset.urn in columns_by_urn]
     with_unknown_columns = {
         dataset.urn for dataset in read_datasets if UNKNOWN_COLUMNS in columns_by_urn[dataset.urn]

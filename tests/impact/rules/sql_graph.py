@@ -101,14 +101,19 @@ class SqlGraph:
         return (self._owners[urn],) if urn in self._owners else ()
 
     def reason(
-        self, derivation: DatasetDerivation, dataset: str, versions: Versions, *, with_fields: bool
+        self,
+        derivation: DatasetDerivation,
+        dataset: str,
+        versions_of: Versions,
+        *,
+        with_fields: bool,
     ) -> Sequence[StatementEffect]:
         assert derivation.sql is not None
         self.reasoned.append(dataset)
         return effects(
             derivation.sql,
             dialect=derivation.dialect,
-            tables=lambda parts: versions(name(parts)),
+            tables=lambda parts: versions_of(name(parts)),
             is_wanted=lambda parts: name(parts) == dataset,
             with_fields=with_fields,
         )

@@ -36,7 +36,7 @@ def test_the_example_of_a_join_a_pipeline_and_a_cast() -> None:
     found = graph.change("events", AS_NUMBER)
     assert {each.urn: verdict_text(each) for each in found.downstream} == {
         "user_sessions": "breaking\nexpects STRING user_id in JOIN, models/user_sessions.sql:4",
-        "feature_store.user_features": "breaking\ntype mismatch in pipeline",
+        "feature_store.user_features": "breaking\ntype mismatch in pipeline: user_id becomes INT64",
         "daily_users": "compatible\ncasts user_id to STRING anyway, models/daily_users.sql:1",
     }
     assert found.recommendations[:3] == (

@@ -134,7 +134,7 @@ def test_models_keep_their_runs(tmp_path):
 
 
 def test_docs_owners_tags_and_slas_are_reported(tmp_path):
-    descriptions = {each.dataset: each for each in reported(tmp_path).descriptions}
+    descriptions = {each.dataset: each for each in reported(tmp_path).annotations}
     orders, view, source = descriptions[MODEL], descriptions[VIEW], descriptions[SOURCE]
     assert orders.description == "One row for each order"
     assert orders.owners == (OwnerOfUnknownKind(name="sales-team"),)
@@ -159,7 +159,7 @@ def test_an_owner_may_be_written_in_several_ways(tmp_path, owner):
     owned = {**TOTALS, "group": None, "config": {"materialized": "view", "meta": {"owner": owner}}}
     descriptions = reported(
         tmp_path, manifest=manifest(nodes={"model.shop.totals": owned})
-    ).descriptions
+    ).annotations
     assert descriptions[0].owners == (Owner(name="jane@example.com"),)
 
 

@@ -278,7 +278,7 @@ def test_facets_of_datasets_and_jobs_are_stored():
             },
         )
     )
-    (described,) = found.descriptions
+    (described,) = found.annotations
     assert described.description == "All orders"
     assert described.owners == (
         Owner(name="sales", kind="group", type="MAINTAINER"),

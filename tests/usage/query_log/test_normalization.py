@@ -2,7 +2,7 @@
 
 import pytest
 
-from lumos.usage.query_log.normalization import normal
+from lumos.usage.query_log.normalization import normalize
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from lumos.usage.query_log.normalization import normal
     ],
 )  # fmt: skip
 def test_these_are_one_statement(statements: list[str], dialect: str | None) -> None:
-    assert len({normal(each, dialect) for each in statements}) == 1
+    assert len({normalize(each, dialect) for each in statements}) == 1
 
 
 @pytest.mark.parametrize(
@@ -35,15 +35,15 @@ def test_these_are_one_statement(statements: list[str], dialect: str | None) -> 
     ],
 )
 def test_these_are_not(one: str, other: str) -> None:
-    assert normal(one) != normal(other)
+    assert normalize(one) != normalize(other)
 
 
 def test_nothing_of_the_literals_is_left() -> None:
-    text = normal("select * from t where name = 'Ann Smith' and card = 4111111111111111 -- Ann")
+    text = normalize("select * from t where name = 'Ann Smith' and card = 4111111111111111 -- Ann")
     assert text == "select * from t where name = ? and card = ?"
 
 
 @pytest.mark.parametrize("text", ["", "'", '"', "/*", "--", "$", "$$", "select '", "\0", "é'ü'"])
 def test_odd_text_does_no_harm(text: str) -> None:
     for dialect in (None, "bigquery", "snowflake"):
-        assert isinstance(normal(text, dialect), str)
+        assert isinstance(normalize(text, dialect), str)

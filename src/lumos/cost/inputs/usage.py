@@ -11,7 +11,7 @@ from lumos.cost.inputs.nodes import CostNodes, job_names
 from lumos.cost.solver.graph import Bools, Floats, unread_nodes
 from lumos.model.period import Period
 from lumos.usage.pseudonyms import reader_renamer
-from lumos.usage.unread import ReadEvidence, location_of
+from lumos.usage.unread import ReadEvidence, log_scope_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -61,7 +61,7 @@ def read_usage(
     )
     unverified = set()
     for urn, (_, source) in cost_nodes.datasets.items():
-        first_day = recorded_since.get(location_of(urn, source))
+        first_day = recorded_since.get(log_scope_of(urn, source))
         has_usage_snapshot = urn in evidence.imported
         if (first_day is None or first_day > since) and not has_usage_snapshot:
             if urn not in read:
@@ -93,7 +93,7 @@ def reads_known_since(
     for urn, reader, first in store.costs.first_reads():
         source = source_of(urn)
         if source is not None and reader not in jobs:
-            location = location_of(urn, source)
+            location = log_scope_of(urn, source)
             first_days[location] = min(first_days.get(location, first), first)
     return first_days
 

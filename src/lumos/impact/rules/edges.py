@@ -33,7 +33,7 @@ _CONSUMER_USES: Final = {
 
 
 class LocatedAssessment(NamedTuple):
-    """An assessment with its clause and position, and the columns (table, name) it is about."""
+    """An assessment with its clause and position; `origins` are the (table, column) pairs."""
 
     assessment: Assessment
     usage: str | None = None
@@ -58,7 +58,7 @@ def assess_edge(edge: Edge, versions: TableVersions, target: Schema | None) -> E
         return EdgeAssessment([LocatedAssessment(Assessment(UNDETERMINED, text))], [], True)
     assessments: list[LocatedAssessment] = []
     outputs: list[OutputColumn] = []
-    may_have_changed = False
+    downstream_may_have_changed = False
     table = versions.key
     mappings, uses = _by_upstream_column(edge.columns), _by_upstream_column(edge.uses)
     for name in _changed_columns(versions, mappings, uses):
@@ -87,7 +87,7 @@ def assess_edge(edge: Edge, versions: TableVersions, target: Schema | None) -> E
                 outputs.append(_output_column(mapping, table, *pair))
         is_added = before is None and after is not None
         if ALL in mappings and not column_mappings and not is_added:
-            may_have_changed = True
+            downstream_may_have_changed = True
             text = f"selects all columns of {edge.upstream}, with an unknown effect"
             star = mappings[ALL][0]
             assessments.append(
@@ -104,8 +104,8 @@ def assess_edge(edge: Edge, versions: TableVersions, target: Schema | None) -> E
         assessments.append(
             LocatedAssessment(Assessment(BREAKING, text), ClauseKind.INSERT.value, ALL)
         )
-    changed = [each for each in outputs if each.before != each.after or each.is_unknown]
-    return EdgeAssessment(assessments, changed, may_have_changed)
+    changed_outputs = [each for each in outputs if each.before != each.after or each.is_unknown]
+    return EdgeAssessment(assessments, changed_outputs, downstream_may_have_changed)
 
 
 def _with_origin(
@@ -131,7 +131,7 @@ def _changed_columns(
 ) -> Iterator[str]:
     """The columns that may have changed; all used columns if the table changed in unknown ways."""
     if not versions.may_have_changed:
-        yield from versions.changed
+        yield from versions.changed_columns
         return
     names = {name.casefold(): name for name in versions.columns}
     for name in dict.fromkeys([*mappings, *uses]):
@@ -239,16 +239,18 @@ def _assess_mapped_type(
                 COMPATIBLE, f"works with {after.type.text} {mapping.upstream} as well"
             )
         return Assessment(
-            UNDETERMINED, f"the result of {mapping.transformation or 'it'} for {after.type.text} "
+            UNDETERMINED,
+            f"the result of {mapping.transformation or 'the expression'} for {after.type.text} "
             f"{mapping.upstream} is unknown without its SQL",
-        )  # fmt: skip
+        )
     finding = type_finding(before.type, after.type)
     uses = frozenset({ConsumerUse.SINK}) if stored is not None else frozenset[ConsumerUse]()
     if stored is not None and stored.key:
         uses |= {ConsumerUse.KEY}
     verdict = resolve_verdict(finding, uses)
     if verdict is BREAKING:
-        return Assessment(BREAKING, "type mismatch in pipeline")
+        text = f"type mismatch in pipeline: {mapping.downstream} becomes {after.type.text}"
+        return Assessment(BREAKING, text)
     return Assessment(verdict, f"{mapping.downstream} becomes {after.type.text}")
 
 

@@ -11,6 +11,7 @@ from lumos.impact.rules.type_uses import StatementEffect, TableVersions
 from lumos.model.lineage import Edge
 from lumos.model.schema import Schema
 
+# Returns the versions of a dataset by its URN.
 Versions = Callable[[str], TableVersions]
 
 
@@ -32,7 +33,7 @@ class DatasetDerivation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DownstreamGraph(Protocol):
-    """The datasets downstream of another one."""
+    """The datasets downstream of a dataset."""
 
     def links(self, urn: str) -> Iterable[tuple[str, str]]:
         """All (upstream, downstream) links downstream of a dataset."""
@@ -55,7 +56,12 @@ class SqlAnalyzer(Protocol):
     """Analyses the SQL of a derivation with its tables before and after a change."""
 
     def __call__(
-        self, derivation: DatasetDerivation, dataset: str, versions: Versions, *, with_fields: bool
+        self,
+        derivation: DatasetDerivation,
+        dataset: str,
+        versions_of: Versions,
+        *,
+        with_fields: bool,
     ) -> Sequence[StatementEffect]:
         """The effect of each statement that writes the dataset; empty if there is none."""
         ...

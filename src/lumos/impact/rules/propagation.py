@@ -69,7 +69,7 @@ def impact_of(
 
     Without `analyze_sql`, only lineage edges are used. The SQL in `adapted_files` was written for
     the schema after the change and already expects the added columns. `consumers`, such as
-    dashboards, store no data: if one of them breaks, those that read it break as well.
+    dashboards, store no data: if a consumer breaks, the consumers that read it break as well.
     """
     return _Propagation(urn, findings, downstream, analyze_sql, adapted_files, consumers).impact()
 
@@ -126,7 +126,7 @@ class _Propagation:
         )
         self._changed: dict[str, TableVersions] = {} if start.is_unchanged else {urn: start}
         self._paths: dict[tuple[str, str], Path] = {
-            (urn, name): ((urn, name),) for name in start.changed
+            (urn, name): ((urn, name),) for name in start.changed_columns
         }
         self._results: dict[str, DatasetImpact] = {}
 
@@ -182,14 +182,17 @@ class _Propagation:
         changed_upstreams = [each for each in self._graph.parents[urn] if each in self._changed]
         if urn in self._consumers:
             result.add(self._assess_upstream_consumers(urn))
-            # A dashboard does not depend on single columns of its charts.
-            without_columns = self._consumers - {
+            # Consumers without column lineage, such as the charts of a dashboard, are already
+            # assessed by their verdict.
+            consumers_without_columns = self._consumers - {
                 edge.upstream
                 for derivation in self._downstream.derivations(urn)
                 for edge in derivation.edges
                 if edge.columns or edge.uses
             }
-            changed_upstreams = [each for each in changed_upstreams if each not in without_columns]
+            changed_upstreams = [
+                each for each in changed_upstreams if each not in consumers_without_columns
+            ]
         assessed: set[str] = set()
         for derivation in self._downstream.derivations(urn):
             for upstream in (each for each in changed_upstreams if each in derivation.unparsed):
@@ -236,8 +239,8 @@ class _Propagation:
         result: _DatasetResult,
     ) -> None:
         is_adapted = derivation.file in self._adapted_files
-        versions = self._versions_for_adapted if is_adapted else self._versions
-        changed = {each: versions(each) for each in upstreams}
+        versions_of = self._versions_for_adapted if is_adapted else self._versions
+        changed = {each: versions_of(each) for each in upstreams}
         if derivation.sql is None or self._analyze_sql is None:
             self._assess_by_edges(urn, derivation, changed, result)
             return
@@ -246,12 +249,12 @@ class _Propagation:
         if edges_cover_removed_columns(derivation, changed):
             self._assess_by_edges(urn, derivation, changed, result)
             return
-        simple = simple_statement_effect(derivation, changed, versions)
+        simple = simple_statement_effect(derivation, changed, versions_of)
         if simple is not None:
             self._apply_effect(urn, simple, derivation, result)
             return
         schema = self._schemas.stored(urn)
-        effects = self._analyze_sql(derivation, urn, versions, with_fields=schema is None)
+        effects = self._analyze_sql(derivation, urn, versions_of, with_fields=schema is None)
         if not effects:
             text = "its SQL could not be parsed, or no longer writes it"
             result.add_undetermined(text, file=derivation.file)
@@ -269,20 +272,22 @@ class _Propagation:
         result: _DatasetResult,
     ) -> None:
         failing_uses: set[int] = set()
-        for number, use in enumerate(effect.type_uses):
+        for index, use in enumerate(effect.type_uses):
             location = (use.clause_kind.value, use.clause, use.line, derivation.file,
                      use.origins)  # fmt: skip
             assessments = assess_use(use)
             result.add(LocatedAssessment(assessment, *location) for assessment in assessments)
             if any(assessment.fails for assessment in assessments):
-                failing_uses.add(number)
+                failing_uses.add(index)
         for reason, line in effect.unparsed:
             result.add_undetermined(reason, line=line, file=derivation.file)
-        if effect.is_open and any(output.name == edges.ALL for output in effect.outputs):
+        if effect.may_write_other_columns and any(
+            output.name == edges.ALL for output in effect.outputs
+        ):
             result.may_have_changed = True
-        if effect.fields and result.schema is None and not effect.is_open:
+        if effect.fields and result.schema is None and not effect.may_write_other_columns:
             result.schema = schema_of(effect)
-        is_reported = bool(failing_uses) or any(
+        is_cause_reported = bool(failing_uses) or any(
             each.operation is UseOperation.MISSING for each in effect.type_uses
         )
         schema = self._schemas.stored(urn)
@@ -291,15 +296,17 @@ class _Propagation:
         ]
         outputs = [_removed_if_failing(each, failing_uses) for each in outputs]
         outputs = [each for each in outputs if each.before != each.after or each.is_unknown]
-        self._apply_outputs(urn, outputs, result, derivation.file, is_reported=is_reported)
+        self._apply_outputs(
+            urn, outputs, result, derivation.file, is_cause_reported=is_cause_reported
+        )
 
     def _apply_outputs(
         self, urn: str, outputs: Sequence[OutputColumn], result: _DatasetResult, file: str | None,
-        *, is_reported: bool = False,
+        *, is_cause_reported: bool = False,
     ) -> None:  # fmt: skip
         schema = self._schemas.stored(urn)
         for output in outputs:
-            if output.after is None and is_reported and output.clause != edges.ALL:
+            if output.after is None and is_cause_reported and output.clause != edges.ALL:
                 # The missing column is already reported.
                 continue
             stored = edges.find_field(schema, output.name)
@@ -398,27 +405,29 @@ def _removed_if_failing(output: OutputColumn, failing_uses: set[int]) -> OutputC
 def _reasons(
     assessments: Iterable[LocatedAssessment], paths: Mapping[tuple[str, str], Path]
 ) -> Iterator[Reason]:
-    """Reasons, worst first and then by line; compatible uses only count if nothing is worse."""
+    """Reasons, worst first and then by line; without the compatible ones if any is worse."""
     by_assessment: dict[LocatedAssessment, list[tuple[tuple[str, str], ...]]] = {}
     for each in assessments:
         by_assessment.setdefault(each._replace(origins=()), []).append(each.origins)
 
     def severity(each: LocatedAssessment) -> tuple[int | bool | str, ...]:
         assessment = each.assessment
-        is_clause = each.usage != ClauseKind.PROJECTION.value
+        is_outside_projection = each.usage != ClauseKind.PROJECTION.value
         position = each.file or "", each.line or 0
-        return rank(assessment.verdict), not assessment.fails, *position, is_clause
+        return rank(assessment.verdict), not assessment.fails, *position, is_outside_projection
 
-    ordered = sorted(by_assessment, key=severity)
-    worst = rank(ordered[0].assessment.verdict) if ordered else rank(COMPATIBLE)
-    if not ordered:
+    sorted_assessments = sorted(by_assessment, key=severity)
+    worst = (
+        rank(sorted_assessments[0].assessment.verdict) if sorted_assessments else rank(COMPATIBLE)
+    )
+    if not sorted_assessments:
         yield Reason(text="does not use what changes", verdict=COMPATIBLE)
-    for each in ordered:
+    for each in sorted_assessments:
         if rank(each.assessment.verdict) == rank(COMPATIBLE) != worst:
             continue
         origins = [origin for group in by_assessment[each] for origin in group]
         columns = [column for origin in origins if (column := column_origin(origin, paths))]
-        last = (column_origin(origin, paths) for origin in by_assessment[each][-1])
+        last_columns = (column_origin(origin, paths) for origin in by_assessment[each][-1])
         yield Reason(
             text=each.assessment.text,
             verdict=each.assessment.verdict,
@@ -426,7 +435,7 @@ def _reasons(
             clause=each.clause,
             file=each.file,
             line=each.line,
-            path=next((paths[origin] for origin in last if origin is not None), ()),
+            path=next((paths[column] for column in last_columns if column is not None), ()),
             columns=tuple(dict.fromkeys(paths[column][0][1] for column in columns)),
             fields=tuple(dict.fromkeys(_fields(origins, paths))),
         )
@@ -437,7 +446,7 @@ def _fields(
 ) -> Iterator[str]:
     """The fields of the changed dataset that the origins are derived from.
 
-    Origins in other datasets only give the column that their path starts with.
+    For an origin in another dataset, this is only the column at the start of its path.
     """
     for origin in origins:
         column = column_origin(origin, paths)

@@ -65,9 +65,9 @@ def _compatible_approaches(
     ]
     if nullable:
         yield f"Make readers handle nulls in {join_names(nullable)} first"
-    by_position = (ClauseKind.INSERT.value, ClauseKind.UNION.value)
+    clauses = (ClauseKind.INSERT.value, ClauseKind.UNION.value)
     positional = [
-        each.urn for each in breaking if any(reason.usage in by_position for reason in each.reasons)
+        each.urn for each in breaking if any(reason.usage in clauses for reason in each.reasons)
     ]
     if positional and all(isinstance(each.change, FieldAdded | Reordered) for each in findings):
         names = join_names(positional)
@@ -83,7 +83,7 @@ def _could_be_added_first(finding: Finding, *, has_successor: bool) -> bool:
 
 
 def join_names(names: Sequence[str]) -> str:
-    """`a`, `a and b`, `a, b and 3 more`."""
+    """Join names for a sentence: `a`, `a and b`, `a, b and 3 more`."""
     shown = _shorten_list(names)
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 

@@ -98,7 +98,7 @@ def uses_no_changed_column(
         # An unknown macro may read any column that existed before.
         if UNKNOWN_NAME in text and versions.removes_or_changes:
             return False
-        if any(name.casefold() in text for name in versions.changed):
+        if any(name.casefold() in text for name in versions.changed_columns):
             return False
     edges = [edge for edge in derivation.edges if edge.upstream in changed]
     if _uses_unnamed_columns(text, edges):
@@ -129,7 +129,7 @@ def _has_no_star(edge: Edge) -> bool:
 
 
 def simple_statement_effect(
-    derivation: DatasetDerivation, changed: Mapping[str, TableVersions], versions: Versions
+    derivation: DatasetDerivation, changed: Mapping[str, TableVersions], versions_of: Versions
 ) -> StatementEffect | None:
     """The effect of changed tables on a simple statement; None if it has to be parsed."""
     assert derivation.sql is not None
@@ -154,7 +154,7 @@ def simple_statement_effect(
         if not (edge.columns or edge.uses):
             # The statement may select a star that was not expanded.
             return None
-        edge_uses = _type_uses_in_clauses(derivation, edge, changed[edge.upstream], versions)
+        edge_uses = _type_uses_in_clauses(derivation, edge, changed[edge.upstream], versions_of)
         derived = _derived_columns(edge, changed[edge.upstream], sources_per_target, text)
         if derived is None or edge_uses is None:
             return None
@@ -190,10 +190,10 @@ def _with_type_use(derived: _DerivedColumn, type_uses: Sequence[TypeUse]) -> Out
 
 
 def _type_uses_in_clauses(
-    derivation: DatasetDerivation, edge: Edge, versions: TableVersions, all_versions: Versions
+    derivation: DatasetDerivation, edge: Edge, versions: TableVersions, versions_of: Versions
 ) -> list[TypeUse] | None:
     """Type uses of changed columns in conditions, GROUP BY and ORDER BY; None if not simple."""
-    names = {name.casefold(): name for name in versions.changed}
+    names = {name.casefold(): name for name in versions.changed_columns}
     compared = _compared_columns(edge)
     type_uses: list[TypeUse] = []
     for use in edge.uses:
@@ -209,7 +209,7 @@ def _type_uses_in_clauses(
             before, after = _without_nulls(before), _without_nulls(after)
             if before == after:
                 continue
-        clause_uses = simple_clause_uses(use, edge, (before, after), derivation.edges, all_versions)
+        clause_uses = simple_clause_uses(use, edge, (before, after), derivation.edges, versions_of)
         if clause_uses is None:
             return None
         type_uses += clause_uses
@@ -219,11 +219,13 @@ def _type_uses_in_clauses(
 def edges_cover_removed_columns(
     derivation: DatasetDerivation, changed: Mapping[str, TableVersions]
 ) -> bool:
-    """Whether columns are only removed, and the edges contain every use of these."""
+    """Whether columns are only removed, and the edges contain every use of them."""
     assert derivation.sql is not None
     for versions in changed.values():
-        remains = any(versions.columns[name][1] is not None for name in versions.changed)
-        if versions.may_have_changed or remains:
+        has_remaining = any(
+            versions.columns[name][1] is not None for name in versions.changed_columns
+        )
+        if versions.may_have_changed or has_remaining:
             return False
     edges = [edge for edge in derivation.edges if edge.upstream in changed]
     text = derivation.sql.casefold()
@@ -244,7 +246,7 @@ def _derived_columns(
 
     None if the statement derives a column from them in another way.
     """
-    names = {name.casefold(): name for name in versions.changed}
+    names = {name.casefold(): name for name in versions.changed_columns}
     compared = _compared_columns(edge)
     derived = []
     for mapping in edge.columns:
@@ -304,7 +306,7 @@ def _keeps_columns(versions: TableVersions) -> bool:
     """Whether only types and nullability of columns change."""
     if versions.may_have_changed or versions.is_reordered:
         return False
-    pairs = [versions.columns[name] for name in versions.changed]
+    pairs = [versions.columns[name] for name in versions.changed_columns]
     return all(
         before is not None and after is not None and not isinstance(after.type, Unknown)
         for before, after in pairs
@@ -312,12 +314,12 @@ def _keeps_columns(versions: TableVersions) -> bool:
 
 
 def _changes_nulls(versions: TableVersions) -> bool:
-    pairs = [versions.columns[name] for name in versions.changed]
+    pairs = [versions.columns[name] for name in versions.changed_columns]
     return any(before and after and before.nullable != after.nullable for before, after in pairs)
 
 
 def _changes_structure(versions: TableVersions) -> bool:
-    pairs = [versions.columns[name] for name in versions.changed]
+    pairs = [versions.columns[name] for name in versions.changed_columns]
     return any(each is not None and contains_struct(each.type) for pair in pairs for each in pair)
 
 
@@ -340,7 +342,7 @@ _LIST_OPERATIONS: Final = {
 }
 _WORD: Final = re.compile(r"[\w$]+")
 _WORD_CHARACTER: Final = re.compile(r"\w")
-_DIRECTION: Final = re.compile(r"\s+(?:asc|desc)$", re.IGNORECASE)
+_SORT_DIRECTION: Final = re.compile(r"\s+(?:asc|desc)$", re.IGNORECASE)
 _CONDITION_TOKENS: Final = re.compile(r"'[^']*'|[()]|\b(?:and|or|between|case)\b|,", re.IGNORECASE)
 # MAX(o.amount) OVER (PARTITION BY o.day, o.shop)
 _MIN_OR_MAX: Final = re.compile(
@@ -353,7 +355,10 @@ _UNCHANGED_BY_MIN_MAX: Final = frozenset({*SIGNED, BOOLEAN, DATE, FLOAT32, FLOAT
 
 
 class Comparison(NamedTuple):
-    """A compared column and the other side: the column `other`, or a literal if it is None."""
+    """A comparison of a column with the column `other` or, if that is None, with a literal.
+
+    `text` is the SQL of the other side.
+    """
 
     column: str
     text: str
@@ -367,7 +372,7 @@ class Comparison(NamedTuple):
 
 def simple_clause_uses(
     use: ColumnUse, edge: Edge, pair: tuple[Field, Field], all_edges: Sequence[Edge],
-    versions: Versions,
+    versions_of: Versions,
 ) -> list[TypeUse] | None:  # fmt: skip
     """Return the type uses of a simple clause; None if it is not simple.
 
@@ -400,7 +405,7 @@ def simple_clause_uses(
         return None
     type_uses = []
     for comparison in comparisons:
-        partner = _partner_versions(comparison, use, edge, all_edges, versions)
+        partner = _partner_versions(comparison, use, edge, all_edges, versions_of)
         if partner is None:
             return None
         old, new = partner
@@ -461,7 +466,7 @@ def _list_use(
 ) -> list[TypeUse] | None:
     names = set()
     for item in items_text.split(","):
-        column = _COLUMN.fullmatch(_DIRECTION.sub("", item.strip()))
+        column = _COLUMN.fullmatch(_SORT_DIRECTION.sub("", item.strip()))
         if column is not None:
             names.add(column.group(2).casefold())
         elif not item.strip().isdigit():
@@ -495,13 +500,13 @@ def _comparisons(name: str, body: str) -> list[Comparison] | None:
 
 
 def _parse_comparison(name: str, condition: str) -> Comparison | None:
-    with_literal = _LITERAL_COMPARISON.fullmatch(condition)
-    if with_literal is not None and with_literal.group(2).casefold() == name:
-        return Comparison(name, with_literal.group(4), with_literal.group(3))
-    both = _COLUMN_COMPARISON.fullmatch(condition)
-    if both is None:
+    literal_match = _LITERAL_COMPARISON.fullmatch(condition)
+    if literal_match is not None and literal_match.group(2).casefold() == name:
+        return Comparison(name, literal_match.group(4), literal_match.group(3))
+    column_match = _COLUMN_COMPARISON.fullmatch(condition)
+    if column_match is None:
         return None
-    first, left, operator, second, right = both.groups()
+    first, left, operator, second, right = column_match.groups()
     if left.casefold() == name:
         return Comparison(name, second, operator, right.casefold())
     if right.casefold() == name:
@@ -531,7 +536,7 @@ def _partner_versions(
     use: ColumnUse,
     edge: Edge,
     all_edges: Sequence[Edge],
-    versions: Versions,
+    versions_of: Versions,
 ) -> tuple[ValueType, ValueType] | None:
     """The other side of a comparison before and after the change; None if it is unknown."""
     if comparison.other is None:
@@ -551,7 +556,7 @@ def _partner_versions(
         tables.discard(edge.upstream)
     if len(tables) != 1:
         return None
-    table = versions(tables.pop())
+    table = versions_of(tables.pop())
     name = next((each for each in table.columns if each.casefold() == comparison.other), None)
     if name is None or table.may_have_changed or name in table.unknown_columns:
         return None
@@ -566,7 +571,7 @@ def _edges_explain_occurrences(
 ) -> bool:
     """Whether each occurrence of a changed column in a statement is an alias or part of an edge."""
     clauses: dict[str, set[tuple[object, str]]] = {
-        name.casefold(): set() for each in changed.values() for name in each.changed
+        name.casefold(): set() for each in changed.values() for name in each.changed_columns
     }
     if not all(map(_WORD.fullmatch, clauses)):
         return False
@@ -581,9 +586,9 @@ def _edges_explain_occurrences(
                 known_clauses.add((use.usage, use.expression or ""))
     for name, clause_texts in clauses.items():
         occurrences = _occurrences(name, text)
-        explained = sum(_is_alias(text, position) for position in occurrences)
-        explained += sum(len(_occurrences(name, clause.casefold())) for _, clause in clause_texts)
-        if explained != len(occurrences):
+        aliases = sum(_is_alias(text, position) for position in occurrences)
+        in_edges = sum(len(_occurrences(name, clause.casefold())) for _, clause in clause_texts)
+        if aliases + in_edges != len(occurrences):
             return False
     return True
 

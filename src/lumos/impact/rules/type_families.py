@@ -60,16 +60,16 @@ def accepts_string_literal(type: DataType) -> bool:
     return family(type) in _TIME_FAMILIES or type == UUID
 
 
-def are_comparable(one: DataType | None, other: DataType | None) -> bool | None:
+def are_comparable(left: DataType | None, right: DataType | None) -> bool | None:
     """Whether two types can be compared without a cast; None if unknown."""
-    if one is None or other is None:
+    if left is None or right is None:
         return None
-    if NULL in (one, other):
+    if NULL in (left, right):
         return True
-    families = family(one), family(other)
+    families = family(left), family(right)
     if None in families:
         return None
-    if "text" in families and (accepts_string_literal(one) or accepts_string_literal(other)):
+    if "text" in families and (accepts_string_literal(left) or accepts_string_literal(right)):
         # Every dialect accepts strings as dates.
         return True
     return families[0] == families[1]
@@ -88,27 +88,27 @@ def contains_struct(type: DataType) -> bool:
             return False
 
 
-def is_castable(before: DataType, after: DataType, to: DataType) -> bool | None:
-    """Whether a cast that accepted one type accepts another; None if unknown."""
-    if isinstance(to, Unknown):
+def is_castable(before: DataType, after: DataType, target: DataType) -> bool | None:
+    """Whether a cast to `target` that accepted `before` accepts `after`; None if unknown."""
+    if isinstance(target, Unknown):
         return None
-    if family(to) == "text":
+    if family(target) == "text":
         # An unknown type can most likely be cast to text.
         return not isinstance(after, _NESTED)
-    old, new, target = family(before), family(after), family(to)
+    old, new, target_family = family(before), family(after), family(target)
     if new is None:
         return None
-    if old == new or new == target or after == NULL:
+    if old == new or new == target_family or after == NULL:
         return True
-    if new == "text" and isinstance(to, _NESTED):
+    if new == "text" and isinstance(target, _NESTED):
         # Some dialects parse arrays and structs from strings.
         return None
     if new == "text":
         # Whether the strings can be parsed depends on the data, as with every such cast.
         return True
-    if {new, target} <= {"number", "boolean"}:
+    if {new, target_family} <= {"number", "boolean"}:
         return True
-    return new == "json" and target is not None
+    return new == "json" and target_family is not None
 
 
 def is_formatted_differently(before: DataType, after: DataType) -> bool:
@@ -192,12 +192,12 @@ def keeps_order(before: DataType, after: DataType) -> bool:
 
 
 def _holds_for_members(
-    holds: Callable[[DataType, DataType], bool | None], before: Struct, after: Struct
+    predicate: Callable[[DataType, DataType], bool | None], before: Struct, after: Struct
 ) -> bool | None:
     """Whether a predicate holds for all members of two structs with the same field names."""
     if [each.name for each in before.members] != [each.name for each in after.members]:
         return None
-    results = [holds(old.type, new.type)
+    results = [predicate(old.type, new.type)
              for old, new in zip(before.members, after.members, strict=True)]  # fmt: skip
     return False if False in results else None if None in results else True
 
@@ -257,7 +257,7 @@ def _is_zoned(type: DataType) -> bool:
 def rejects_new_type(
     kinds: tuple[ArgumentKind, ...], before: DataType, after: DataType
 ) -> bool | None:
-    """Whether a function that accepted one type rejects another; None if unknown."""
+    """Whether a function that accepted `before` rejects `after`; None if unknown."""
     if SIGNED.get(before, 0) > 32:
         kinds = tuple(_WIDER_KIND.get(kind, kind) for kind in kinds)
     accepts_new, accepted_old = accepts_type(kinds, after), accepts_type(kinds, before)

@@ -44,7 +44,7 @@ class UseOperation(enum.StrEnum):
     FORMATTED = "formatted"
     # Encoded as text whose format depends on the type: JSON, CSV.
     ENCODED = "encoded"
-    # The result depends on its bytes or its type name: HASH, TYPEOF.
+    # The result depends on the bytes or the type name of the value: HASH, TYPEOF.
     HASHED = "hashed"
     # Passed through unchanged: ANY_VALUE, LAG, a field of a struct.
     PASSED_THROUGH = "passed_through"
@@ -95,10 +95,11 @@ class ValueType(msgspec.Struct, frozen=True, kw_only=True):
 class TypeUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One use of a changing value in a statement.
 
-    `value` is its name; `after` is None if it is removed. `partner` is what the value is used with:
-    the other side of a comparison, the target type of a cast, the column that stores the value.
-    `partner_text` describes it in messages. `accepts` are the kinds that a function accepts, if
-    known. `is_ordering` means a comparison by order (<, >), not only by equality.
+    `value` is the name of the value; `after` is None if it is removed. `partner` is what the value
+    is used with: the other side of a comparison, the target type of a cast, or the column that
+    stores the value. `partner_text` describes the partner in messages. `accepts` are the kinds that
+    a function accepts, if known. `is_ordering` means a comparison by order (<, >), not only by
+    equality.
     """
 
     clause_kind: ClauseKind
@@ -114,7 +115,7 @@ class TypeUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     accepts: tuple[ArgumentKind, ...] | None = None
     clause: str | None = None
     line: int | None = None
-    # The changed columns it is derived from, as (table, column).
+    # The changed columns that the value is derived from, as (table, column).
     origins: tuple[tuple[str, str], ...] = ()
 
 
@@ -138,26 +139,26 @@ class OutputColumn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 class StatementEffect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How a statement and the table it writes are affected.
 
-    `outputs` are the columns computed from changed values. `fields`, if requested, are all columns
-    that the statement writes before the change; `is_open` means there may be more. `creates` means
-    that the statement defines the schema of the table. `unparsed` lists (reason, line) of parts
-    that could not be parsed.
+    `outputs` are the columns computed from changed values. `fields`, if requested, are the columns
+    that the statement writes before the change; with `may_write_other_columns`, there may be more.
+    `creates` means that the statement defines the schema of the table. `unparsed` lists (reason,
+    line) of parts that could not be parsed.
     """
 
     type_uses: tuple[TypeUse, ...] = ()
     outputs: tuple[OutputColumn, ...] = ()
     fields: tuple[Field, ...] = ()
-    is_open: bool = False
+    may_write_other_columns: bool = False
     creates: bool = True
     unparsed: tuple[tuple[str, int | None], ...] = ()
 
 
 class TableVersions(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """A table before and after: a pair of fields per column, None if it does not exist.
+    """A table before and after a change: two fields per column, None if it does not exist then.
 
     `key` names the table in origins. Unless `is_complete`, there may be more columns.
-    `may_have_changed` means that every column may have changed in an unknown way,
-    `unknown_columns` lists single columns that did.
+    `may_have_changed` means that every column may have changed in an unknown way;
+    `unknown_columns` lists single columns that changed in an unknown way.
     """
 
     key: str
@@ -188,7 +189,7 @@ class TableVersions(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         )
 
     @cached_property
-    def changed(self) -> frozenset[str]:
+    def changed_columns(self) -> frozenset[str]:
         """The columns that are added, removed or change type or nullability."""
         return self.unknown_columns.union(
             name for name, (before, after) in self.columns.items() if _is_different(before, after)
@@ -198,7 +199,8 @@ class TableVersions(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def removes_or_changes(self) -> bool:
         """Whether a column that existed before is removed or changes."""
         return any(
-            name not in self.columns or self.columns[name][0] is not None for name in self.changed
+            name not in self.columns or self.columns[name][0] is not None
+            for name in self.changed_columns
         )
 
     def with_added_columns_as_existing(self) -> "TableVersions":
@@ -216,7 +218,7 @@ class TableVersions(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @property
     def is_unchanged(self) -> bool:
         """Whether nothing changes that could affect a statement."""
-        return not (self.changed or self.is_reordered or self.may_have_changed)
+        return not (self.changed_columns or self.is_reordered or self.may_have_changed)
 
 
 def _is_different(before: Field | None, after: Field | None) -> bool:

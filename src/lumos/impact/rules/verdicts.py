@@ -77,8 +77,8 @@ def type_finding(before: DataType, after: DataType) -> Finding:
 
 def assess_use(use: TypeUse) -> tuple[Assessment, ...]:
     """Assess one use of a changed value: its type and its nullability."""
-    if (structural := _assess_structural(use)) is not None:
-        return (structural,)
+    if (assessment := _assess_independent_of_type(use)) is not None:
+        return (assessment,)
     assessments = []
     before, after = use.before or ValueType(), use.after or ValueType()
     if before.type != after.type or isinstance(after.type, Unknown):
@@ -112,7 +112,7 @@ def _assess_type(use: TypeUse, before: DataType, after: DataType) -> Assessment:
     if use.operation is UseOperation.HASHED:
         return _assess_hash(use, before, after)
     if use.operation is UseOperation.STORED:
-        return _assess_store(use, finding, before, after)
+        return _assess_stored_value(use, finding, before, after)
     if _is_too_wide_for_days(use, before, after):
         return Assessment(BREAKING, f"adds {use.value} to a date as {before.text}", fails=True)
     operand_types = before, use.partner_before.type if use.partner_before is not None else None
@@ -131,8 +131,8 @@ def _assess_type(use: TypeUse, before: DataType, after: DataType) -> Assessment:
             UNDETERMINED, f"passes {use.value} to {name}, whose accepted types are unknown"
         )
     if rank(finding.consumer) == rank(COMPATIBLE) and not finding.breaks_if:
-        works = Assessment(COMPATIBLE, f"works with {_new_value_text(use)} as well")
-        return _assess_structure(use, before, after) or works
+        compatible = Assessment(COMPATIBLE, f"works with {_new_value_text(use)} as well")
+        return _assess_structs(use, before, after) or compatible
     match use.operation:
         case UseOperation.COMPARED | UseOperation.NOT_IN:
             return _assess_comparison(use, finding, before, after)
@@ -168,8 +168,8 @@ def _is_too_wide_for_days(use: TypeUse, before: DataType, after: DataType) -> bo
 def _is_known_to_accept(use: TypeUse, before: DataType, after: DataType) -> bool:
     """Whether a function certainly accepts the new type if it accepted the old one.
 
-    All functions accept strings of any length. Functions of unknown kinds may not: those that
-    search an array for a decimal accept only one precision.
+    All functions accept strings of any length. A function whose accepted kinds are unknown may
+    reject the new type: one that searches an array for a decimal accepts only one precision.
     """
     if isinstance(before, String) and isinstance(after, String):
         return True
@@ -184,8 +184,8 @@ def _is_known_to_accept(use: TypeUse, before: DataType, after: DataType) -> bool
 def _removed_symbol(use: TypeUse, before: DataType, after: DataType) -> str | None:
     if not (isinstance(before, Enum) and isinstance(after, Enum)):
         return None
-    removed = [quoted_text(each) for each in before.symbols if each not in after.symbols]
-    return next((each for each in removed if each in (use.partner_text or "")), None)
+    removed_symbols = [quoted_text(each) for each in before.symbols if each not in after.symbols]
+    return next((each for each in removed_symbols if each in (use.partner_text or "")), None)
 
 
 def _assess_formatting(use: TypeUse, before: DataType, after: DataType) -> Assessment:
@@ -222,9 +222,9 @@ def _assess_encoding(use: TypeUse, before: DataType, after: DataType) -> Assessm
         return Assessment(COMPATIBLE, f"encodes {use.value} with {name} as before")
     text = f"encodes {use.value} with {name}, which formats {after.text} unlike {before.text}"
     # Readers of the text may or may not use the fields that are added or removed.
-    is_unclear = contains_struct(before) and contains_struct(after)
-    is_unclear = is_unclear and _field_names(before) != _field_names(after)
-    return Assessment(UNDETERMINED if is_unclear else BREAKING, text)
+    are_structs = contains_struct(before) and contains_struct(after)
+    has_other_fields = are_structs and _field_names(before) != _field_names(after)
+    return Assessment(UNDETERMINED if has_other_fields else BREAKING, text)
 
 
 def _field_names(type: DataType) -> object:
@@ -355,7 +355,7 @@ def _assess_pair(
     return None
 
 
-def _assess_structure(use: TypeUse, before: DataType, after: DataType) -> Assessment | None:
+def _assess_structs(use: TypeUse, before: DataType, after: DataType) -> Assessment | None:
     """Assess combined structs, whose compatibility differs between dialects; None for others.
 
     Spark rejects a different number of fields and wider decimals; DuckDB casts field by field.
@@ -371,7 +371,7 @@ def _assess_structure(use: TypeUse, before: DataType, after: DataType) -> Assess
 
 
 def _assess_same_change(use: TypeUse, before: DataType, after: DataType) -> Assessment:
-    """Assess a pair that changes the same way on both sides, by its equality or order."""
+    """Assess two values that change the same way: their equality or order may be lost."""
     value = use.value
     is_preserved: bool | None = True
     if use.is_ordering:
@@ -419,7 +419,9 @@ def _assess_arithmetic(
     return _assess_by_rule(use, finding, frozenset(), text)
 
 
-def _assess_store(use: TypeUse, finding: Finding, before: DataType, after: DataType) -> Assessment:
+def _assess_stored_value(
+    use: TypeUse, finding: Finding, before: DataType, after: DataType
+) -> Assessment:
     target = _partner_type(use)
     if target is None or isinstance(target, Unknown):
         return _assess_by_rule(
@@ -486,7 +488,7 @@ def assess_column_change(
     return tuple(assessments)
 
 
-def _assess_structural(use: TypeUse) -> Assessment | None:
+def _assess_independent_of_type(use: TypeUse) -> Assessment | None:
     """Assess a use whose verdict does not depend on types; None for other uses."""
     clause, value = _clause_name(use), use.value
     match use.operation:

@@ -21,7 +21,8 @@ from lumos.model.schema import Field, Schema
 from lumos.model.types import UNKNOWN, DataType, Unknown
 from lumos.schemas.apply import apply
 
-Pair = tuple[Field | None, Field | None]
+# A column before and after a change; None if it does not exist.
+FieldPair = tuple[Field | None, Field | None]
 # The (dataset, column) steps from a changed column to one derived from it.
 Path = tuple[tuple[str, str], ...]
 
@@ -32,7 +33,7 @@ def versions_of_changed_dataset(
     """The schemas of the changed dataset before and after its changes."""
     if schema is not None:
         return TableVersions.of(urn, schema, apply(changes, schema))
-    columns: dict[str, Pair] = {}
+    columns: dict[str, FieldPair] = {}
     for change in changes:
         if column_of(change.path) == change.path:
             columns.update(_column_pair(change, columns))
@@ -42,7 +43,7 @@ def versions_of_changed_dataset(
     )
 
 
-def _column_pair(change: AnySchemaChange, pairs: Mapping[str, Pair]) -> dict[str, Pair]:
+def _column_pair(change: AnySchemaChange, pairs: Mapping[str, FieldPair]) -> dict[str, FieldPair]:
     """A changed column before and after, by name; for datasets whose schema is unknown."""
     path = change.path
     name = path[1:-1].replace("``", "`") if path.startswith("`") else path
@@ -76,7 +77,7 @@ def versions_of_downstream_dataset(
     urn: str, schema: Schema | None, outputs: Iterable[OutputColumn], *, may_have_changed: bool
 ) -> TableVersions:
     """The schemas of a downstream dataset before and after, given its changed columns."""
-    columns: dict[str, Pair] = {}
+    columns: dict[str, FieldPair] = {}
     unknown_columns: set[str] = set()
     if schema is not None:
         columns = {field.name: (field, field) for field in schema.fields}
@@ -96,7 +97,7 @@ def versions_of_downstream_dataset(
 
 
 def with_stored_type(output: OutputColumn, stored: Field | None) -> OutputColumn:
-    """Replace the computed types by the stored type of the column, if that holds all values.
+    """Replace the computed types by the stored type of the column, if that can hold both.
 
     The analysis may be more exact than the engine: LAG of a DECIMAL(12,2) is a DECIMAL in
     PostgreSQL, so a change to DECIMAL(14,2) does not change the column.
@@ -120,7 +121,7 @@ def _is_wide_enough(stored: DataType, types: Iterable[DataType]) -> bool:
     )
 
 
-def _changed_pair(name: str, output: OutputColumn, stored: Field | None) -> Pair:
+def _changed_pair(name: str, output: OutputColumn, stored: Field | None) -> FieldPair:
     before = stored
     if output.before is not None and (before is None or isinstance(before.type, Unknown)):
         before = Field(
@@ -148,7 +149,7 @@ def changed_columns(
     impacts = []
     for output in outputs:
         name = _stored_name(versions, output.name)
-        if name not in versions.changed and not versions.may_have_changed:
+        if name not in versions.changed_columns and not versions.may_have_changed:
             continue
         origins = (column_origin(each, paths) for each in output.origins)
         origin = next((each for each in origins if each is not None), None)
@@ -165,7 +166,7 @@ def changed_columns(
 def column_origin(
     origin: tuple[str, str], paths: Mapping[tuple[str, str], Path]
 ) -> tuple[str, str] | None:
-    """The changed column that an origin is or is nested in; None if it does not change."""
+    """The changed column of an origin, which may be a nested field; None if it does not change."""
     if origin in paths:
         return origin
     column = origin[0], lineage_column(origin[1])
@@ -204,13 +205,13 @@ class CurrentSchemas:
         for derivation in self._downstream.derivations(urn):
             if derivation.sql is None:
                 continue
-            effects = self._analyze_sql(derivation, urn, self._unchanged, with_fields=True)
-            if effects and effects[0].fields and not effects[0].is_open:
+            effects = self._analyze_sql(derivation, urn, self._unchanged_versions, with_fields=True)
+            if effects and effects[0].fields and not effects[0].may_write_other_columns:
                 self._schemas[urn] = schema_of(effects[0])
                 return self._schemas[urn]
         return None
 
-    def _unchanged(self, urn: str) -> TableVersions:
+    def _unchanged_versions(self, urn: str) -> TableVersions:
         return TableVersions.of(urn, self.stored_or_inferred(urn))
 
 

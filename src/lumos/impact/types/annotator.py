@@ -103,7 +103,7 @@ def _type_of_argument(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
     if default is not None and _type(default) != type:
         # LAG(x, 1, 0)
         return UNKNOWN
-    return numbers.unchanged(type)
+    return numbers.pass_through(type)
 
 
 def _max_by(_: NumberTypes, node: exp.Expr) -> DataType | None:

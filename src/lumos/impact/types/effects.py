@@ -98,7 +98,7 @@ class _Write(NamedTuple):
 
 
 class _Statement:
-    """The arguments of the callbacks of the SQL reader for one statement."""
+    """The arguments that the SQL reader passed to the callbacks for one statement."""
 
     def __init__(self, node: exp.Expr) -> None:
         self.node = node
@@ -125,7 +125,7 @@ class _ScriptAnalysis(SqlWatcher):
         self, sql: str, dialect: str | None, is_wanted: Callable[[Parts], bool],
         *, with_fields: bool,
     ) -> tuple[StatementEffect, ...]:  # fmt: skip
-        # Tables have all columns that they have before or after the change.
+        # A table has the columns of both versions, so that removed and added ones are resolved.
         script = analyse(sql, dialect=dialect, columns=self._values.column_names, watcher=self)
         return tuple(
             self._effect(write, script, with_fields=with_fields)
@@ -149,12 +149,13 @@ class _ScriptAnalysis(SqlWatcher):
         self._current.references[id(node)] = ColumnReference(node, column, clause_kind, excerpt)
         self._values.columns_by_node[id(node)] = column
 
-    def on_join(self, join: exp.Expr, scope: Scope, before: int) -> None:
+    def on_join(self, join: exp.Expr, scope: Scope, first_joined: int) -> None:
         side = str(join.args.get("side") or "").upper()
+        left, right = scope.sources[:first_joined], scope.sources[first_joined:]
         if side in _NULLABLE_RIGHT:
-            scope.sources[before:] = map(_with_nullable_columns, scope.sources[before:])
+            scope.sources[first_joined:] = map(_with_nullable_columns, right)
         if side in _NULLABLE_LEFT:
-            scope.sources[:before] = map(_with_nullable_columns, scope.sources[:before])
+            scope.sources[:first_joined] = map(_with_nullable_columns, left)
 
     def on_shared_column(
         self, name: str, sides: Sequence[QueryColumn | None], excerpt: Excerpt | None
@@ -179,8 +180,8 @@ class _ScriptAnalysis(SqlWatcher):
             [(columns, ColumnReference(node, columns[0], clause_kind, excerpt))] if columns else []
         )
 
-    def on_columns_renamed(self, relation: QueryRelation, names: int) -> None:
-        self._current.column_aliases.append((relation, names))
+    def on_columns_renamed(self, relation: QueryRelation, alias_count: int) -> None:
+        self._current.column_aliases.append((relation, alias_count))
 
     def on_set_operation(
         self, node: exp.SetOperation, branches: Sequence[QueryRelation], *, is_by_name: bool
@@ -214,7 +215,7 @@ class _ScriptAnalysis(SqlWatcher):
             type_uses=tuple(with_line(each, line, stars) for each in self._uses.type_uses),
             outputs=tuple(with_line(each, line, stars) for each in outputs),
             fields=self._fields(write.result) if with_fields else (),
-            is_open=write.result.has_unknown_columns,
+            may_write_other_columns=write.result.has_unknown_columns,
             creates=write.creates,
             unparsed=unparsed,
         )
@@ -226,8 +227,8 @@ class _ScriptAnalysis(SqlWatcher):
         yield self._statements[write.statement]
         for number in range(write.statement - 1, -1, -1):
             node = self._statements[number].node
-            filled = node.find(exp.Table)
-            if number not in writing and (filled is None or filled.name.lower() in needed):
+            target = node.find(exp.Table)
+            if number not in writing and (target is None or target.name.lower() in needed):
                 needed |= _table_names(node)
                 yield self._statements[number]
 
@@ -259,7 +260,9 @@ class _ScriptAnalysis(SqlWatcher):
         """
         parts: list[tuple[str, int | None]] = []
         tables = [self._values.versions(each.table) for each in script.reads]
-        changed = {name.casefold() for each in tables if each for name in each.changed}
+        changed_names = {
+            name.casefold() for each in tables if each for name in each.changed_columns
+        }
         may_have_changed = any(each.may_have_changed for each in tables if each)
         only_adds = not may_have_changed and not any(
             each.removes_or_changes for each in tables if each
@@ -270,7 +273,9 @@ class _ScriptAnalysis(SqlWatcher):
             reason = each.reason.casefold()
             # An unresolved template may stand for any column that existed before.
             is_unrelated = (
-                only_adds if UNKNOWN_NAME in reason else not any(name in reason for name in changed)
+                only_adds
+                if UNKNOWN_NAME in reason
+                else not any(name in reason for name in changed_names)
             )
             if is_unrelated and _UNRESOLVED_COLUMN.search(reason) and not may_have_changed:
                 continue
@@ -292,13 +297,13 @@ class _ScriptAnalysis(SqlWatcher):
         return tuple(parts)
 
     def _added_columns(self, script: ScriptLineage, name: str) -> tuple[tuple[str, str], ...]:
-        added = []
+        added_columns = []
         for read in script.reads:
             versions = self._values.versions(read.table)
             for column, (before, _) in versions.columns.items() if versions is not None else ():
                 if versions is not None and before is None and column.lower() == name.lower():
-                    added.append((versions.key, column))
-        return tuple(added)
+                    added_columns.append((versions.key, column))
+        return tuple(added_columns)
 
     def _outputs(
         self, result: QueryRelation, references: Mapping[int, ColumnReference]
@@ -335,11 +340,11 @@ class _ScriptAnalysis(SqlWatcher):
     def _stored_excerpt(
         self, column: QueryColumn, references: Mapping[int, ColumnReference]
     ) -> Excerpt | None:
-        """The clause that refers to a stored value which a subquery computes."""
+        """The clause of the writing statement that uses a changed value of a subquery."""
         if not references or not isinstance(column.definition, exp.Expr):
             return None
-        named = (references.get(id(node)) for node in column.definition.find_all(exp.Column))
-        return next((reference.excerpt for reference in named if reference is not None
+        used = (references.get(id(node)) for node in column.definition.find_all(exp.Column))
+        return next((reference.excerpt for reference in used if reference is not None
                      and self._values.may_change(reference.column)), None)  # fmt: skip
 
     def _fields(self, result: QueryRelation) -> tuple[Field, ...]:
@@ -394,7 +399,7 @@ class _ScriptAnalysis(SqlWatcher):
         if is_by_name:
             return
         is_uneven = len({self._changed_positions(branch) for branch in branches}) > 1
-        if is_uneven and not self._agree_after(branches):
+        if is_uneven and not self._agree_after_change(branches):
             for branch in branches:
                 self._add_positional_uses(branch, ClauseKind.UNION)
         is_distinct = bool(node.args.get("distinct"))
@@ -405,11 +410,11 @@ class _ScriptAnalysis(SqlWatcher):
                 change = self._values.change_of_column(column)
                 if not change.is_changed or change.is_removed or change.is_added:
                     continue
-                others = [each.columns[position] for each in branches
+                other_columns = [each.columns[position] for each in branches
                           if each is not branch and position < len(each.columns)
                           and not each.has_unknown_columns]  # fmt: skip
                 reference = self._reference_to(column, ClauseKind.UNION)
-                for other in others:
+                for other in other_columns:
                     partner = self._values.change_of_column(other)
                     self._uses.add(
                         reference, UseOperation.COMBINED, change, partner=partner.after,
@@ -466,10 +471,10 @@ class _ScriptAnalysis(SqlWatcher):
             tuple(name for star in relation.stars for name in star.as_column().origins),
         )
 
-    def _agree_after(self, branches: Sequence[QueryRelation]) -> bool:
-        """Whether columns were added so that all branches of a union have the same ones.
+    def _agree_after_change(self, branches: Sequence[QueryRelation]) -> bool:
+        """Whether added columns give all branches of a union the same columns.
 
-        Names are compared without their order, since where a column was added is not known.
+        The order of names is ignored, since the position of an added column is not known.
         """
         if any(
             branch.has_unknown_columns or self._find_moved_column(branch) for branch in branches
@@ -530,9 +535,12 @@ class _ScriptAnalysis(SqlWatcher):
         return None
 
     def _collect_stores(self, write: _Write, outputs: list[OutputColumn]) -> list[OutputColumn]:
-        """Collect stores into existing columns, which keep their type; return the other outputs."""
+        """Collect the values stored in existing columns; return the outputs of other columns.
+
+        Existing columns of the target keep their type.
+        """
         versions = self._values.versions(write.table)
-        remaining = []
+        other_outputs = []
         for output in outputs:
             target = None
             if versions is not None:
@@ -540,7 +548,7 @@ class _ScriptAnalysis(SqlWatcher):
                 pair = names.get(output.name.lower())
                 target = pair[0] if pair is not None else None
             if target is None:
-                remaining.append(output)
+                other_outputs.append(output)
                 continue
             if output.after is None and output.clause == ALL and not write.has_fixed_columns:
                 # A star must supply every column of the target table.
@@ -573,7 +581,7 @@ class _ScriptAnalysis(SqlWatcher):
                     origins=output.origins,
                 )
             )
-        return remaining
+        return other_outputs
 
 
 def _excerpt_of(column: QueryColumn) -> Excerpt | None:
@@ -587,19 +595,19 @@ def _table_names(node: exp.Expr) -> set[str]:
 
 def _with_nullable_columns(source: FromItem) -> FromItem:
     relation = source.relation
-    padded = QueryRelation(
+    nullable = QueryRelation(
         (
             item.via_outer_join() if isinstance(item, QueryColumn) else item
             for item in relation.items
         ),
         table=relation.table,
     )
-    padded.uses, padded.implicit_names, padded.parents = (
+    nullable.uses, nullable.implicit_names, nullable.parents = (
         relation.uses,
         relation.implicit_names,
         relation.parents,
     )
-    return source._replace(relation=padded)
+    return source._replace(relation=nullable)
 
 
 UseOrOutput = TypeVar("UseOrOutput", TypeUse, OutputColumn)

@@ -1,8 +1,8 @@
 """Argument types of SQL functions, by dialect.
 
 Functions that accept any type are verified on Spark and DuckDB with a grid of types. For other
-dialects, they are listed if their documentation agrees. A function that is not listed is judged by
-the kinds it accepts, and is undetermined if these are unknown.
+dialects, they are listed if their documentation agrees. For all other functions, the impact depends
+on the kinds of types that an argument accepts; if these are unknown, it is undetermined.
 """
 
 from collections.abc import Mapping
@@ -27,9 +27,9 @@ from lumos.model.types import (
 Kinds = tuple[ArgumentKind, ...]
 ANY: Final[Kinds] = (ArgumentKind.ANY,)
 _NUMBER: Final[Kinds] = (ArgumentKind.NUMBER,)
-_EXACT: Final[Kinds] = (ArgumentKind.EXACT,)
+_EXACT_NUMBER: Final[Kinds] = (ArgumentKind.EXACT,)
 _INTEGER: Final[Kinds] = (ArgumentKind.INTEGER,)
-_SHORT: Final[Kinds] = (ArgumentKind.SHORT_INTEGER,)
+_SHORT_INTEGER: Final[Kinds] = (ArgumentKind.SHORT_INTEGER,)
 _TEXT: Final[Kinds] = (ArgumentKind.TEXT,)
 _TEXT_OR_NESTED: Final[Kinds] = (ArgumentKind.TEXT, ArgumentKind.NESTED)
 _TIME: Final[Kinds] = (ArgumentKind.TIME,)
@@ -47,11 +47,12 @@ def _classes(names: str) -> list[type[exp.Expr]]:
 def _same_kinds(
     kinds: Kinds, names: str, **others: Kinds
 ) -> dict[type[exp.Expr], Mapping[str, Kinds]]:
+    """Map each class to the kinds of its arguments; `others` are named arguments."""
     kinds_by_argument = {"": kinds, **others}
     return dict.fromkeys(_classes(names), kinds_by_argument)
 
 
-# Accepted kinds by argument name; '' stands for all others.
+# Accepted kinds by argument name; '' applies to all arguments that are not named.
 _ACCEPTED: Final[dict[type[exp.Expr], Mapping[str, Kinds]]] = {
     **_same_kinds(
         _TEXT,
@@ -62,12 +63,14 @@ _ACCEPTED: Final[dict[type[exp.Expr], Mapping[str, Kinds]]] = {
         "CharacterLength BitLength ByteLength RegexpCount RegexpInstr ParseDatetime ParseTime "
         "TimeStrToDate JSONExtractScalar",
     ),
-    **_same_kinds(_TEXT, "Substring", start=_SHORT, length=_SHORT),
-    **_same_kinds(_TEXT, "Left Right Pad", expression=_SHORT, fill_pattern=_TEXT),
-    **_same_kinds(_TEXT, "Repeat", times=_SHORT),
-    **_same_kinds(_TEXT, "RegexpExtract RegexpExtractAll", position=_SHORT, group=_SHORT),
-    **_same_kinds(_TEXT, "SplitPart", part_index=_SHORT),
-    **_same_kinds(_TEXT, "SHA2 SHA2Digest", length=_SHORT),
+    **_same_kinds(_TEXT, "Substring", start=_SHORT_INTEGER, length=_SHORT_INTEGER),
+    **_same_kinds(_TEXT, "Left Right Pad", expression=_SHORT_INTEGER, fill_pattern=_TEXT),
+    **_same_kinds(_TEXT, "Repeat", times=_SHORT_INTEGER),
+    **_same_kinds(
+        _TEXT, "RegexpExtract RegexpExtractAll", position=_SHORT_INTEGER, group=_SHORT_INTEGER
+    ),
+    **_same_kinds(_TEXT, "SplitPart", part_index=_SHORT_INTEGER),
+    **_same_kinds(_TEXT, "SHA2 SHA2Digest", length=_SHORT_INTEGER),
     **_same_kinds(_TEXT_OR_NESTED, "JSONExtract JSONBExtract JSONBExtractScalar"),
     **_same_kinds(
         _NUMBER,
@@ -76,14 +79,14 @@ _ACCEPTED: Final[dict[type[exp.Expr], Mapping[str, Kinds]]] = {
         "Acos Atan Atan2 Degrees Radians UnixToTime UnixToStr Corr CovarPop CovarSamp SafeDivide "
         "Kurtosis Skewness",
     ),
-    **_same_kinds(_NUMBER, "Round Trunc", decimals=_SHORT),
+    **_same_kinds(_NUMBER, "Round Trunc", decimals=_SHORT_INTEGER),
     **_same_kinds(
         _INTEGER,
         "BitwiseAnd BitwiseOr BitwiseXor BitwiseNot Interval BitwiseAndAgg BitwiseOrAgg "
         "BitwiseXorAgg BitwiseCount Limit Offset Fetch",
     ),
-    **_same_kinds(_INTEGER, "BitwiseLeftShift BitwiseRightShift", expression=_SHORT),
-    **_same_kinds(_SHORT, "Chr Ntile"),
+    **_same_kinds(_INTEGER, "BitwiseLeftShift BitwiseRightShift", expression=_SHORT_INTEGER),
+    **_same_kinds(_SHORT_INTEGER, "Chr Ntile"),
     **_same_kinds((ArgumentKind.INTEGER, ArgumentKind.TEXT), "Hex LowerHex"),
     **_same_kinds(
         _TIME,
@@ -96,11 +99,11 @@ _ACCEPTED: Final[dict[type[exp.Expr], Mapping[str, Kinds]]] = {
         _TIME,
         "DateAdd DateSub DatetimeAdd DatetimeSub TimestampAdd TimestampSub TimeAdd TimeSub "
         "AddMonths NextDay",
-        expression=_SHORT,
+        expression=_SHORT_INTEGER,
     ),
     **_same_kinds(_TIME_OR_TEXT, "TsOrDsToDate TsOrDsToTimestamp TsOrDsToTime TimeStrToTime "
              "TsOrDsDiff StrToUnix TimeStrToUnix Date Timestamp Datetime"),
-    **_same_kinds(_TIME_OR_TEXT, "TsOrDsAdd", expression=_SHORT),
+    **_same_kinds(_TIME_OR_TEXT, "TsOrDsAdd", expression=_SHORT_INTEGER),
     **_same_kinds(CONDITION, "And Or Xor Not LogicalAnd LogicalOr CountIf"),
     **_same_kinds(
         ANY,
@@ -108,16 +111,16 @@ _ACCEPTED: Final[dict[type[exp.Expr], Mapping[str, Kinds]]] = {
     ),
     **_same_kinds((ArgumentKind.DATE,), "UnixDate"),
     **_same_kinds((ArgumentKind.NUMBER, ArgumentKind.TIME), "ToChar"),
-    **_same_kinds(ANY, "Lag Lead NthValue", offset=_SHORT),
+    **_same_kinds(ANY, "Lag Lead NthValue", offset=_SHORT_INTEGER),
     # Functions of two arrays, or of an array and an element, are omitted: their types must match.
     **_same_kinds(COLLECTION, "Explode ExplodeOuter Posexplode PosexplodeOuter Unnest ArraySize "
              "ArrayToString Inline Bracket MapKeys MapValues Flatten"),
 }  # fmt: skip
 
 
-# Dialects whose positions and days are 32-bit integers.
 _SPARK: Final = frozenset({"spark", "spark2", "databricks", "hive"})
 _POSTGRES: Final = frozenset({"postgres", "redshift", "materialize", "risingwave"})
+# Dialects whose positions and days are 32-bit integers.
 _SHORT_POSITIONS: Final = _SPARK | _POSTGRES | {""}
 # Functions that reject 64-bit integers in dialects that otherwise accept them.
 _PRESTO_SHORT_ARGUMENTS: Final = frozenset(_classes("Round Trunc"))
@@ -132,6 +135,7 @@ _CASTING_IN_SPARK: Final = frozenset(
 )  # fmt: skip
 # Dialects whose STRING_AGG accepts any type.
 _STRING_AGG_OF_ANY_TYPE: Final = frozenset({"spark", "databricks", "duckdb"})
+# Dialects whose DIV accepts floats, and those whose MOD rejects them.
 _FLOAT_DIV: Final = frozenset({"duckdb", "mysql", "clickhouse", "doris", "starrocks"})
 _WITHOUT_FLOAT_MOD: Final = _POSTGRES | {"bigquery", "tsql", "fabric"}
 
@@ -139,7 +143,7 @@ _WITHOUT_FLOAT_MOD: Final = _POSTGRES | {"bigquery", "tsql", "fabric"}
 def accepted_kinds(node: exp.Expr, argument: str, dialect: str = "") -> Kinds | None:
     """The kinds that an argument of a function accepts; None if unknown."""
     if isinstance(node, exp.Round | exp.Trunc) and argument == "this" and dialect in _POSTGRES:
-        return _EXACT if node.args.get("decimals") is not None else _NUMBER
+        return _EXACT_NUMBER if node.args.get("decimals") is not None else _NUMBER
     if isinstance(node, exp.JSONFormat) and dialect in _SPARK:
         return COLLECTION
     if (
@@ -170,15 +174,15 @@ _WIDER_KIND: Final = {ArgumentKind.SHORT_INTEGER: ArgumentKind.INTEGER}
 def operator_kinds(node: exp.Expr, dialect: str) -> tuple[Kinds | None, str | None]:
     """The kinds that an operator accepts and its name, if it does not accept all numbers."""
     if isinstance(node, exp.IntDiv) and dialect not in _FLOAT_DIV:
-        return _EXACT, "DIV"
+        return _EXACT_NUMBER, "DIV"
     if isinstance(node, exp.Mod) and dialect in _WITHOUT_FLOAT_MOD:
-        return _EXACT, "MOD"
+        return _EXACT_NUMBER, "MOD"
     return None, None
 
 
 def index_kinds(node: exp.Bracket, dialect: str) -> Kinds:
     """The kinds that an array index accepts; ELEMENT_AT in Spark is stricter."""
-    return _SHORT if is_element_at(node, dialect) else _INTEGER
+    return _SHORT_INTEGER if is_element_at(node, dialect) else _INTEGER
 
 
 def is_element_at(node: exp.Bracket, dialect: str) -> bool:

@@ -23,74 +23,78 @@ _COMPARISONS: Final = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Li
 
 
 class Nullability:
-    """Derives the nullability of expressions from that of columns."""
+    """Derives the nullability of expressions from that of columns.
+
+    A `moment` is `BEFORE` or `AFTER` the change, as in `values`.
+    """
 
     def __init__(self, is_column_nullable: Callable[[exp.Column, int], bool | None]) -> None:
         self._is_column_nullable = is_column_nullable
         self._results: dict[tuple[int, int], bool | None] = {}
         self._not_null_sources: dict[int, tuple[frozenset[int], frozenset[int]]] = {}
-        self._referenced: list[exp.Expr] = []
+        # Never read. It keeps nodes alive, since ids of garbage-collected objects are reused.
+        self._kept_alive: list[exp.Expr] = []
 
-    def of(self, node: exp.Expr, version: int) -> bool | None:
+    def of(self, node: exp.Expr, moment: int) -> bool | None:
         """Whether the expression may be null; None if unknown."""
-        key = (id(node), version)
+        key = (id(node), moment)
         if key not in self._results:
             # Innermost first: recursion into a sum of thousands of terms would overflow the stack.
-            for each in reversed(self._unresolved_chain(node, version)):
-                self._results[id(each), version] = self._of(each, version)
-                self._referenced.append(each)
+            for each in reversed(self._unresolved_chain(node, moment)):
+                self._results[id(each), moment] = self._of(each, moment)
+                self._kept_alive.append(each)
         return self._results[key]
 
-    def _unresolved_chain(self, node: exp.Expr, version: int) -> list[exp.Expr]:
+    def _unresolved_chain(self, node: exp.Expr, moment: int) -> list[exp.Expr]:
         """The node and its nested left operands, outermost first: a + b - c, then a + b."""
         chain = [node]
         while isinstance(node, exp.Binary) and isinstance(node.this, exp.Binary):
             node = node.this
-            if (id(node), version) in self._results:
+            if (id(node), moment) in self._results:
                 break
             chain.append(node)
         return chain
 
-    def _of(self, node: exp.Expr, version: int) -> bool | None:
+    def _of(self, node: exp.Expr, moment: int) -> bool | None:
         if isinstance(node, exp.Column):
-            return self._is_column_nullable(node, version)
+            return self._is_column_nullable(node, moment)
         if isinstance(node, _NEVER_NULL):
             return False
         if isinstance(node, exp.TryCast) and not node.args.get("safe"):
             # How the parser represents CAST in dialects whose casts do not fail.
-            return self.of(node.this, version)
+            return self.of(node.this, moment)
         if isinstance(node, _ALWAYS_NULLABLE):
             return True
         if isinstance(node, exp.Coalesce):
-            parts = [self.of(each, version) for each in (node.this, *node.expressions)]
+            parts = [self.of(each, moment) for each in (node.this, *node.expressions)]
             return False if False in parts else _any_nullable(parts)
         if isinstance(node, exp.Case):
             results = [each.args["true"] for each in node.args.get("ifs") or ()]
             default = node.args.get("default")
-            return True if default is None else self._any_of([*results, default], version)
+            return True if default is None else self._any_of([*results, default], moment)
         if isinstance(node, exp.If):
             else_branch = node.args.get("false")
             if else_branch is None:
                 return True
-            return self._any_of([node.args["true"], else_branch], version)
+            return self._any_of([node.args["true"], else_branch], moment)
         if isinstance(node, exp.Window):
-            return self._of_aggregate(node.this, version, has_rows=True)
+            return self._of_aggregate(node.this, moment, has_rows=True)
         if isinstance(node, exp.AggFunc):
-            return self._of_aggregate(node, version, has_rows=_is_grouped(node))
+            return self._of_aggregate(node, moment, has_rows=_is_grouped(node))
         if isinstance(node, exp.Anonymous | exp.Lambda | exp.Placeholder | exp.Parameter):
             return None
-        return self._any_of(_operands(node), version)
+        return self._any_of(_operands(node), moment)
 
-    def _of_aggregate(self, node: exp.Expr, version: int, *, has_rows: bool) -> bool | None:
+    def _of_aggregate(self, node: exp.Expr, moment: int, *, has_rows: bool) -> bool | None:
         """Nullability of an aggregate, which is null if there are no rows."""
         if isinstance(node, _NEVER_NULL):
             return False
         if isinstance(node, _ALWAYS_NULLABLE) or not has_rows:
             return True
-        return self._any_of(_operands(node), version)
+        return self._any_of(_operands(node), moment)
 
-    def _any_of(self, nodes: Iterable[exp.Expr], version: int) -> bool | None:
-        return _any_nullable([self.of(each, version) for each in nodes])
+    def _any_of(self, nodes: Iterable[exp.Expr], moment: int) -> bool | None:
+        return _any_nullable([self.of(each, moment) for each in nodes])
 
     def conditions_exclude_nulls(
         self, node: exp.Column, columns_by_node: Mapping[int, QueryColumn]
@@ -100,7 +104,7 @@ class Nullability:
         if select is None:
             return False
         if id(select) not in self._not_null_sources:
-            self._referenced.append(select)
+            self._kept_alive.append(select)
             self._not_null_sources[id(select)] = (
                 _source_ids(_not_null_columns(select), columns_by_node),
                 _source_ids(_compared_columns(select), columns_by_node),

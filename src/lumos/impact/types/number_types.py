@@ -97,13 +97,13 @@ class NumberTypes:
     has_literal_suffixes: ClassVar[bool] = False
 
     def literal(self, text: str) -> DataType | None:
-        """The type of a number literal; None leaves it to the parser."""
+        """The type of a number literal; None means the type that the parser determines."""
         del text
         return None
 
-    def calculate(self, operator: Operator, one: Operand, other: Operand) -> DataType | None:
+    def calculate(self, operator: Operator, left: Operand, right: Operand) -> DataType | None:
         """The type of an operation; None if its operands are not numbers."""
-        types = (one.type, other.type)
+        types = (left.type, right.type)
         if not all(map(is_number, types)):
             # Strings are cast to numbers by rules that differ between versions.
             has_text = any(isinstance(type, String) for type in types)
@@ -113,28 +113,28 @@ class NumberTypes:
             return self._floats(operator, *types)
         if all(type in SIGNED or type in UNSIGNED or type == HUGEINT for type in types):
             return self._integers(operator, *types)
-        return self._decimals(operator, one, other)
+        return self._decimals(operator, left, right)
 
-    def _floats(self, operator: Operator, one: DataType, other: DataType) -> DataType:
+    def _floats(self, operator: Operator, left: DataType, right: DataType) -> DataType:
         del operator
-        return FLOAT64 if FLOAT64 in (one, other) else UNKNOWN
+        return FLOAT64 if FLOAT64 in (left, right) else UNKNOWN
 
-    def _integers(self, operator: Operator, one: DataType, other: DataType) -> DataType | None:
-        """The type of an operation on integers; None leaves it to the parser."""
-        if HUGEINT in (one, other):
+    def _integers(self, operator: Operator, left: DataType, right: DataType) -> DataType | None:
+        """The type of an operation on integers; None means the type that the parser determines."""
+        if HUGEINT in (left, right):
             return UNKNOWN
         if operator is not Operator.COMMON:
             return None
-        if one in SIGNED and other in SIGNED:
-            return max(one, other, key=SIGNED.__getitem__)
+        if left in SIGNED and right in SIGNED:
+            return max(left, right, key=SIGNED.__getitem__)
         return INT64
 
-    def _decimals(self, operator: Operator, one: Operand, other: Operand) -> DataType:
+    def _decimals(self, operator: Operator, left: Operand, right: Operand) -> DataType:
         rule = self.decimals.get(operator)
-        left, right = self._size(one), self._size(other)
-        if left is None or right is None:
+        left_size, right_size = self._size(left), self._size(right)
+        if left_size is None or right_size is None:
             return self.type_without_size
-        return UNKNOWN if rule is None else rule(left, right)
+        return UNKNOWN if rule is None else rule(left_size, right_size)
 
     def _size(self, operand: Operand) -> DecimalSize | None:
         """The size of an operand when it is combined with a decimal."""
@@ -174,13 +174,13 @@ class NumberTypes:
         """The type of a number computed from a decimal; None for other types."""
         return UNKNOWN if isinstance(type, Decimal | Unknown) else None
 
-    def unchanged(self, type: DataType) -> DataType | None:
+    def pass_through(self, type: DataType) -> DataType | None:
         """The type of a value returned unchanged: MAX(x), LAG(x), NULLIF(x, 0)."""
         return type if isinstance(type, Decimal | Unknown) else None
 
     def negate(self, type: DataType) -> DataType | None:
         """The type of -x and of ABS(x)."""
-        return self.unchanged(type)
+        return self.pass_through(type)
 
     def default_decimal(self) -> DataType:
         """The type of DECIMAL without parameters."""
@@ -195,24 +195,24 @@ class NumberTypes:
         types = [type for type in dict.fromkeys(each.type for each in operands) if type != NULL]
         return reduce(self._common_pair, types) if types else NULL
 
-    def _common_pair(self, one: DataType, other: DataType) -> DataType:
-        if one == other:
-            return one
-        if isinstance(one, String) and isinstance(other, String):
-            lengths = (one.length, other.length)
+    def _common_pair(self, left: DataType, right: DataType) -> DataType:
+        if left == right:
+            return left
+        if isinstance(left, String) and isinstance(right, String):
+            lengths = (left.length, right.length)
             return String(None if None in lengths else max(filter(None, lengths)))
-        if all(type == DATE or isinstance(type, Timestamp) for type in (one, other)):
-            timestamps = [type for type in (one, other) if isinstance(type, Timestamp)]
+        if all(type == DATE or isinstance(type, Timestamp) for type in (left, right)):
+            timestamps = [type for type in (left, right) if isinstance(type, Timestamp)]
             return Timestamp(timestamps[0].unit, zoned=any(each.zoned for each in timestamps))
-        if not (is_number(one) and is_number(other)):
+        if not (is_number(left) and is_number(right)):
             return UNKNOWN
-        return self.calculate(Operator.COMMON, Operand(one), Operand(other)) or UNKNOWN
+        return self.calculate(Operator.COMMON, Operand(left), Operand(right)) or UNKNOWN
 
 
-def _widen(one: DecimalSize, other: DecimalSize) -> DecimalSize:
-    """The smallest size for the digits of both."""
-    scale = max(one.scale, other.scale)
-    return DecimalSize(max(one.whole_digits, other.whole_digits) + scale, scale)
+def _widen(left: DecimalSize, right: DecimalSize) -> DecimalSize:
+    """The smallest size that holds all digits of both decimals."""
+    scale = max(left.scale, right.scale)
+    return DecimalSize(max(left.whole_digits, right.whole_digits) + scale, scale)
 
 
 def _cap_precision(precision: int, scale: int) -> Decimal:
@@ -248,13 +248,13 @@ def _always(type: DataType) -> DecimalRule:
     return lambda *_: type
 
 
-def _common_up_to_38(one: DecimalSize, other: DecimalSize) -> DataType:
-    return _decimal_or_unknown(*_widen(one, other))
+def _common_up_to_38(left: DecimalSize, right: DecimalSize) -> DataType:
+    return _decimal_or_unknown(*_widen(left, right))
 
 
-def _common_whole_digits_first(one: DecimalSize, other: DecimalSize) -> DataType:
+def _common_whole_digits_first(left: DecimalSize, right: DecimalSize) -> DataType:
     """The common decimal; beyond 38 digits, fraction digits are dropped."""
-    size = _widen(one, other)
+    size = _widen(left, right)
     whole_digits = min(size.whole_digits, _MAX_PRECISION)
     scale = min(size.scale, _MAX_PRECISION - whole_digits)
     return Decimal(whole_digits + scale, scale)
@@ -270,23 +270,23 @@ def _adjust_for_spark(precision: int, scale: int) -> Decimal:
     )
 
 
-def _spark_sum(one: DecimalSize, other: DecimalSize) -> DataType:
-    size = _widen(one, other)
+def _spark_sum(left: DecimalSize, right: DecimalSize) -> DataType:
+    size = _widen(left, right)
     return _adjust_for_spark(size.precision + 1, size.scale)
 
 
-def _spark_product(one: DecimalSize, other: DecimalSize) -> DataType:
-    return _adjust_for_spark(one.precision + other.precision + 1, one.scale + other.scale)
+def _spark_product(left: DecimalSize, right: DecimalSize) -> DataType:
+    return _adjust_for_spark(left.precision + right.precision + 1, left.scale + right.scale)
 
 
-def _spark_quotient(one: DecimalSize, other: DecimalSize) -> DataType:
-    scale = max(_MIN_ADJUSTED_SCALE, one.scale + other.precision + 1)
-    return _adjust_for_spark(one.whole_digits + other.scale + scale, scale)
+def _spark_quotient(left: DecimalSize, right: DecimalSize) -> DataType:
+    scale = max(_MIN_ADJUSTED_SCALE, left.scale + right.precision + 1)
+    return _adjust_for_spark(left.whole_digits + right.scale + scale, scale)
 
 
-def _spark_remainder(one: DecimalSize, other: DecimalSize) -> DataType:
-    scale = max(one.scale, other.scale)
-    return _adjust_for_spark(min(one.whole_digits, other.whole_digits) + scale, scale)
+def _spark_remainder(left: DecimalSize, right: DecimalSize) -> DataType:
+    scale = max(left.scale, right.scale)
+    return _adjust_for_spark(min(left.whole_digits, right.whole_digits) + scale, scale)
 
 
 class SparkNumbers(NumberTypes):
@@ -320,21 +320,21 @@ class SparkNumbers(NumberTypes):
         digits = len(str(int(text.replace(".", ""))))
         return _decimal_or_unknown(max(digits, size.scale), size.scale)
 
-    def _floats(self, operator: Operator, one: DataType, other: DataType) -> DataType:
+    def _floats(self, operator: Operator, left: DataType, right: DataType) -> DataType:
         if operator is Operator.INTEGER_DIVIDE:
             return UNKNOWN
-        if operator is not Operator.DIVIDE and one == other == FLOAT32:
+        if operator is not Operator.DIVIDE and left == right == FLOAT32:
             return FLOAT32
         return FLOAT64
 
-    def _integers(self, operator: Operator, one: DataType, other: DataType) -> DataType | None:
-        if one not in SIGNED or other not in SIGNED:
+    def _integers(self, operator: Operator, left: DataType, right: DataType) -> DataType | None:
+        if left not in SIGNED or right not in SIGNED:
             return UNKNOWN
         if operator is Operator.DIVIDE:
             return FLOAT64
         if operator is Operator.INTEGER_DIVIDE:
             return INT64
-        return super()._integers(Operator.COMMON, one, other)
+        return super()._integers(Operator.COMMON, left, right)
 
     def sum(self, type: DataType) -> DataType | None:
         """A decimal with ten more digits."""
@@ -370,7 +370,7 @@ class SparkNumbers(NumberTypes):
             return UNKNOWN
         return type if type.scale == 0 else _cap_precision(type.precision - type.scale + 1, 0)
 
-    def unchanged(self, type: DataType) -> DataType | None:
+    def pass_through(self, type: DataType) -> DataType | None:
         """Always the same type."""
         return type
 
@@ -380,42 +380,42 @@ class HiveNumbers(SparkNumbers):
 
     decimals: ClassVar = {**SparkNumbers.decimals, Operator.COMMON: _common_up_to_38}
 
-    def _floats(self, operator: Operator, one: DataType, other: DataType) -> DataType:
-        return NumberTypes._floats(self, operator, one, other)
+    def _floats(self, operator: Operator, left: DataType, right: DataType) -> DataType:
+        return NumberTypes._floats(self, operator, left, right)
 
-    def _decimals(self, operator: Operator, one: Operand, other: Operand) -> DataType:
-        type = super()._decimals(operator, one, other)
-        is_full = isinstance(type, Decimal) and type.precision == _MAX_PRECISION
-        return UNKNOWN if is_full else type
+    def _decimals(self, operator: Operator, left: Operand, right: Operand) -> DataType:
+        type = super()._decimals(operator, left, right)
+        has_max_precision = isinstance(type, Decimal) and type.precision == _MAX_PRECISION
+        return UNKNOWN if has_max_precision else type
 
 
-def _capped_sum(one: DecimalSize, other: DecimalSize) -> DataType:
-    size = _widen(one, other)
+def _capped_sum(left: DecimalSize, right: DecimalSize) -> DataType:
+    size = _widen(left, right)
     return _cap_precision(size.precision + 1, size.scale)
 
 
-def _duckdb_sum(one: DecimalSize, other: DecimalSize) -> DataType:
-    precision = _widen(one, other).precision + 1
-    if precision > _MAX_PRECISION_IN_64_BITS >= max(one.precision, other.precision):
+def _duckdb_sum(left: DecimalSize, right: DecimalSize) -> DataType:
+    precision = _widen(left, right).precision + 1
+    if precision > _MAX_PRECISION_IN_64_BITS >= max(left.precision, right.precision):
         # DuckDB 1 stays within 64 bits, DuckDB 2 does not.
         return UNKNOWN
-    return _capped_sum(one, other)
+    return _capped_sum(left, right)
 
 
-def _duckdb_product(one: DecimalSize, other: DecimalSize) -> DataType:
-    precision, scale = one.precision + other.precision, one.scale + other.scale
+def _duckdb_product(left: DecimalSize, right: DecimalSize) -> DataType:
+    precision, scale = left.precision + right.precision, left.scale + right.scale
     if scale > _MAX_PRECISION:
         # DuckDB rejects the statement.
         return UNKNOWN
     # DuckDB limits products of decimals that fit into 64 bits to 64 bits.
     small = _MAX_PRECISION_IN_64_BITS
-    if precision > small and max(one.precision, other.precision) <= small and scale < small:
+    if precision > small and max(left.precision, right.precision) <= small and scale < small:
         precision = small
     return _cap_precision(precision, scale)
 
 
-def _duckdb_remainder(one: DecimalSize, other: DecimalSize) -> DataType:
-    size = _widen(one, other)
+def _duckdb_remainder(left: DecimalSize, right: DecimalSize) -> DataType:
+    size = _widen(left, right)
     return Decimal(*size) if size.precision <= _MAX_PRECISION else FLOAT64
 
 
@@ -441,16 +441,16 @@ class DuckdbNumbers(NumberTypes):
         size = _literal_size(text)
         return FLOAT64 if size is None else _decimal_or_unknown(*size)
 
-    def calculate(self, operator: Operator, one: Operand, other: Operand) -> DataType | None:
+    def calculate(self, operator: Operator, left: Operand, right: Operand) -> DataType | None:
         """The type of an operation; unknown if a literal adapts to a short integer."""
-        if operator is not Operator.DIVIDE and _literal_adapts(one, other):
+        if operator is not Operator.DIVIDE and _literal_adapts(left, right):
             return UNKNOWN
-        return super().calculate(operator, one, other)
+        return super().calculate(operator, left, right)
 
     def common_of(self, operands: Iterable[Operand]) -> DataType:
         """The common type; unknown if a literal adapts to a short integer."""
         operands = list(operands)
-        if any(_literal_adapts(one, other) for one in operands for other in operands):
+        if any(_literal_adapts(left, right) for left in operands for right in operands):
             return UNKNOWN
         return super().common_of(operands)
 
@@ -460,27 +460,27 @@ class DuckdbNumbers(NumberTypes):
             return DecimalSize(_MAX_PRECISION, 0)
         return super()._size(Operand(operand.type))
 
-    def _floats(self, operator: Operator, one: DataType, other: DataType) -> DataType:
+    def _floats(self, operator: Operator, left: DataType, right: DataType) -> DataType:
         del operator
-        return FLOAT64 if FLOAT64 in (one, other) else FLOAT32
+        return FLOAT64 if FLOAT64 in (left, right) else FLOAT32
 
-    def _integers(self, operator: Operator, one: DataType, other: DataType) -> DataType | None:
-        if one in UNSIGNED or other in UNSIGNED:
+    def _integers(self, operator: Operator, left: DataType, right: DataType) -> DataType | None:
+        if left in UNSIGNED or right in UNSIGNED:
             return UNKNOWN
         if operator is Operator.DIVIDE:
             return FLOAT64
-        if HUGEINT in (one, other):
+        if HUGEINT in (left, right):
             return HUGEINT
-        return super()._integers(Operator.COMMON, one, other)
+        return super()._integers(Operator.COMMON, left, right)
 
-    def _decimals(self, operator: Operator, one: Operand, other: Operand) -> DataType:
+    def _decimals(self, operator: Operator, left: Operand, right: Operand) -> DataType:
         """The type of an operation; with an integer, fraction digits are kept beyond 38 digits."""
-        left, right = self._size(one), self._size(other)
+        left_size, right_size = self._size(left), self._size(right)
         has_integer = any(not isinstance(type, Decimal) or type == HUGEINT
-                          for type in (one.type, other.type))  # fmt: skip
-        if operator is Operator.COMMON and has_integer and left and right:
-            return _cap_precision(*_widen(left, right))
-        return super()._decimals(operator, one, other)
+                          for type in (left.type, right.type))  # fmt: skip
+        if operator is Operator.COMMON and has_integer and left_size and right_size:
+            return _cap_precision(*_widen(left_size, right_size))
+        return super()._decimals(operator, left, right)
 
     def sum(self, type: DataType) -> DataType | None:
         """The maximum precision."""
@@ -518,14 +518,14 @@ class DuckdbNumbers(NumberTypes):
             return UNKNOWN
         return Decimal(type.precision)
 
-    def unchanged(self, type: DataType) -> DataType | None:
+    def pass_through(self, type: DataType) -> DataType | None:
         """Always the same type."""
         return type
 
 
-def _literal_adapts(one: Operand, other: Operand) -> bool:
+def _literal_adapts(left: Operand, right: Operand) -> bool:
     """Whether DuckDB gives an integer literal the type of a shorter integer operand."""
-    pair = (one, other) if one.digits is not None else (other, one)
+    pair = (left, right) if left.digits is not None else (right, left)
     return pair[0].digits is not None and pair[1].digits is None and (
         SIGNED.get(pair[1].type, 64) < 32
     )  # fmt: skip
@@ -562,11 +562,11 @@ class BigqueryNumbers(NumberTypes):
     _numeric: ClassVar = Decimal(38, 9)
     _bignumeric: ClassVar = Decimal(76, 38)
 
-    def _decimals(self, operator: Operator, one: Operand, other: Operand) -> DataType:
+    def _decimals(self, operator: Operator, left: Operand, right: Operand) -> DataType:
         del operator
-        return self._large_enough(one.type, other.type)
+        return self._numeric_for(left.type, right.type)
 
-    def _large_enough(self, *types: DataType) -> DataType:
+    def _numeric_for(self, *types: DataType) -> DataType:
         decimals = [type for type in types if isinstance(type, Decimal)]
         is_big = any(
             type.precision is not None and (type.precision - type.scale > 29 or type.scale > 9)
@@ -576,22 +576,22 @@ class BigqueryNumbers(NumberTypes):
 
     def _computed_type(self, type: DataType) -> DataType | None:
         return (
-            self._large_enough(type) if isinstance(type, Decimal) else super()._computed_type(type)
+            self._numeric_for(type) if isinstance(type, Decimal) else super()._computed_type(type)
         )
 
 
-def _snowflake_product(one: DecimalSize, other: DecimalSize) -> DataType:
-    scale = min(one.scale + other.scale, max(one.scale, other.scale, 12))
-    return _cap_precision(one.whole_digits + other.whole_digits + scale, scale)
+def _snowflake_product(left: DecimalSize, right: DecimalSize) -> DataType:
+    scale = min(left.scale + right.scale, max(left.scale, right.scale, 12))
+    return _cap_precision(left.whole_digits + right.whole_digits + scale, scale)
 
 
-def _snowflake_quotient(one: DecimalSize, other: DecimalSize) -> DataType:
-    scale = max(one.scale, min(one.scale + 6, 12))
-    return _cap_precision(one.whole_digits + other.scale + scale, scale)
+def _snowflake_quotient(left: DecimalSize, right: DecimalSize) -> DataType:
+    scale = max(left.scale, min(left.scale + 6, 12))
+    return _cap_precision(left.whole_digits + right.scale + scale, scale)
 
 
 class SnowflakeNumbers(NumberTypes):
-    """Snowflake, as its page on arithmetic operators describes them."""
+    """Snowflake, by its documentation of arithmetic operators."""
 
     decimals: ClassVar = {
         Operator.ADD: _capped_sum,
@@ -608,18 +608,18 @@ class SnowflakeNumbers(NumberTypes):
 
 
 class TsqlNumbers(NumberTypes):
-    """SQL Server, as its page on precision and scale describes it, up to 38 digits."""
+    """SQL Server, by its documentation of precision and scale."""
 
     decimals: ClassVar = HiveNumbers.decimals
     integer_digits: ClassVar = {8: 3, 16: 5, 32: 10, 64: 19}
 
-    def _decimals(self, operator: Operator, one: Operand, other: Operand) -> DataType:
+    def _decimals(self, operator: Operator, left: Operand, right: Operand) -> DataType:
         """The type by the rules of Spark; unknown for results of 38 digits."""
         if operator is Operator.INTEGER_DIVIDE:
             return UNKNOWN
-        type = super()._decimals(operator, one, other)
-        is_full = isinstance(type, Decimal) and type.precision == _MAX_PRECISION
-        return UNKNOWN if is_full else type
+        type = super()._decimals(operator, left, right)
+        has_max_precision = isinstance(type, Decimal) and type.precision == _MAX_PRECISION
+        return UNKNOWN if has_max_precision else type
 
     def sum(self, type: DataType) -> DataType | None:
         """A 32-bit integer for integers of at most 32 bits."""

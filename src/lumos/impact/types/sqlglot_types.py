@@ -75,7 +75,7 @@ _STRUCT_TYPES: Final = frozenset({_T.STRUCT, _T.NESTED})
 
 @lru_cache(maxsize=4096)
 def to_sqlglot(type: DataType) -> exp.DataType:
-    """The sqlglot type, or its UNKNOWN."""
+    """The sqlglot type of a Lumos type, or sqlglot's UNKNOWN."""
     match type:
         case Decimal(int(precision), scale):
             return _build_type(_T.DECIMAL, _parameter(precision), _parameter(scale))
@@ -112,7 +112,7 @@ def to_sqlglot(type: DataType) -> exp.DataType:
 
 
 def from_sqlglot(type: exp.Expr | None) -> DataType:
-    """The Lumos type, or UNKNOWN."""
+    """The Lumos type of a sqlglot type, or UNKNOWN."""
     if not isinstance(type, exp.DataType):
         return UNKNOWN
     kind = type.this
@@ -142,9 +142,9 @@ def _struct(type: exp.DataType) -> DataType:
     return Struct(members) if members else UNKNOWN
 
 
-def _decimal(numbers: list[int]) -> DataType:
+def _decimal(parameters: list[int]) -> DataType:
     try:
-        return Decimal(*numbers[:2]) if numbers else Decimal()
+        return Decimal(*parameters[:2]) if parameters else Decimal()
     except ValueError:
         return UNKNOWN
 

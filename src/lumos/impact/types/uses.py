@@ -85,12 +85,12 @@ class TypeUseCollector:
     def type_uses(self) -> tuple[TypeUse, ...]:
         return tuple(self._roots_by_use)
 
-    def indexes_of(self, nodes: Container[int]) -> tuple[int, ...]:
-        """The indexes of the type uses that compute one of the expressions with these ids."""
+    def indexes_of(self, ids: Container[int]) -> tuple[int, ...]:
+        """The indexes of the type uses within one of the expressions or columns with these ids."""
         return tuple(
-            number
-            for number, roots in enumerate(self._roots_by_use.values())
-            if any(root in nodes for root in roots)
+            index
+            for index, roots in enumerate(self._roots_by_use.values())
+            if any(root in ids for root in roots)
         )
 
     def collect_uses(self, reference: ColumnReference) -> None:
@@ -210,12 +210,12 @@ class TypeUseCollector:
                           UseOperation.NOT_IN if is_with_all else UseOperation.COMPARED,
                           is_ordering=isinstance(parent, _ORDERINGS))  # fmt: skip
         elif isinstance(parent, exp.Between):
-            others = [each for each in (parent.this, parent.args["low"], parent.args["high"])
-                      if each is not child]  # fmt: skip
+            operands = (parent.this, parent.args["low"], parent.args["high"])
+            other_operands = [each for each in operands if each is not child]
             self._collect_comparison(
                 reference,
                 change,
-                others if child is parent.this else [parent.this],
+                other_operands if child is parent.this else [parent.this],
                 is_ordering=True,
             )
         elif isinstance(parent, exp.In):
@@ -225,8 +225,10 @@ class TypeUseCollector:
         elif isinstance(parent, exp.Case | exp.If | exp.Nvl2):
             self._collect_case(reference, child, parent, change)
         elif isinstance(parent, _COMBINING_FUNCTIONS):
-            others = [each for each in (parent.this, *parent.expressions) if each is not child]
-            self._collect_combination(reference, change, others, functions.name_of(parent),
+            other_operands = [
+                each for each in (parent.this, *parent.expressions) if each is not child
+            ]
+            self._collect_combination(reference, change, other_operands, functions.name_of(parent),
                           is_ordering=isinstance(parent, _ORDERINGS))  # fmt: skip
         elif isinstance(parent, exp.Lag | exp.Lead) and parent.args.get("default") is not None:
             # LAG(x, 1, 0): the value and its default share a type.
@@ -238,8 +240,8 @@ class TypeUseCollector:
                     reference, change, [parent.args[key]], functions.name_of(parent)
                 )
         elif isinstance(parent, exp.Array):
-            others = [each for each in parent.expressions if each is not child]
-            self._collect_combination(reference, change, others, functions.name_of(parent))
+            other_operands = [each for each in parent.expressions if each is not child]
+            self._collect_combination(reference, change, other_operands, functions.name_of(parent))
         elif isinstance(parent, _CALCULATIONS):
             other = _other_operand(parent, child) if isinstance(parent, exp.Binary) else None
             operand = self._values.change_of_node(other) if other is not None else None
@@ -327,7 +329,7 @@ class TypeUseCollector:
     def _collect_range_frame(
         self, reference: ColumnReference, order: exp.Order, change: ValueChange
     ) -> None:
-        """Collect the use in ORDER BY of a window with a RANGE frame, which adds offsets to it."""
+        """Collect the use in ORDER BY of a RANGE window, which adds offsets to the value."""
         spec = order.parent.args.get("spec") if isinstance(order.parent, exp.Window) else None
         if spec is None or str(spec.args.get("kind")).upper() != "RANGE":
             return
@@ -362,14 +364,17 @@ class TypeUseCollector:
         self, reference: ColumnReference, child: exp.Expr, parent: exp.In, change: ValueChange
     ) -> None:
         query = parent.args.get("query")
-        others: list[exp.Expr] = [parent.this]
+        other_operands: list[exp.Expr] = [parent.this]
         if child is parent.this:
-            others = [query] if query is not None else list(parent.expressions)
+            other_operands = [query] if query is not None else list(parent.expressions)
         is_negated = isinstance(parent.parent, exp.Not) or (
             isinstance(parent.parent, exp.Paren) and isinstance(parent.parent.parent, exp.Not)
         )
         self._collect_comparison(
-            reference, change, others, UseOperation.NOT_IN if is_negated else UseOperation.COMPARED
+            reference,
+            change,
+            other_operands,
+            UseOperation.NOT_IN if is_negated else UseOperation.COMPARED,
         )
 
     def _collect_case(
@@ -391,35 +396,35 @@ class TypeUseCollector:
         elif child.arg_key in ("true", "false", "default"):
             results = [each.args.get("true") for each in branches]
             results += [case.args.get("default"), case.args.get("false")]
-            others = [each for each in results if each is not None and each is not child]
+            other_operands = [each for each in results if each is not None and each is not child]
             self._collect_combination(
-                reference, change, others, "CASE" if case is not parent else "IF"
+                reference, change, other_operands, "CASE" if case is not parent else "IF"
             )
 
     def _collect_comparison(
-        self, reference: ColumnReference, change: ValueChange, others: Iterable[exp.Expr],
+        self, reference: ColumnReference, change: ValueChange, other_operands: Iterable[exp.Expr],
         operation: UseOperation = UseOperation.COMPARED, *, is_ordering: bool = False,
     ) -> None:  # fmt: skip
-        for other, text in _distinct_operands(others):
+        for other, text in _distinct_operands(other_operands):
             partner = self._values.change_of_node(_value_node(other))
             self.add(reference, operation, change, partner=partner.after,
                       partner_before=partner.before, partner_text=text,
                       is_literal=_is_literal(other), is_ordering=is_ordering)  # fmt: skip
 
     def _collect_combination(
-        self, reference: ColumnReference, change: ValueChange, others: Iterable[exp.Expr],
+        self, reference: ColumnReference, change: ValueChange, other_operands: Iterable[exp.Expr],
         name: str, *, is_ordering: bool = False,
     ) -> None:  # fmt: skip
-        is_added = False
-        for other, text in _distinct_operands(others):
+        has_partner = False
+        for other, text in _distinct_operands(other_operands):
             if isinstance(other, exp.Null):
                 continue
-            is_added = True
+            has_partner = True
             partner = self._values.change_of_node(_value_node(other))
             self.add(reference, UseOperation.COMBINED, change, partner=partner.after,
                       partner_before=partner.before, is_literal=_is_literal(other),
                       is_ordering=is_ordering, partner_text=f"{text} in {name}")  # fmt: skip
-        if not is_added:
+        if not has_partner:
             self.add(reference, UseOperation.COMBINED, change, partner=change.after,
                       partner_before=change.before, partner_text=name)  # fmt: skip
 
@@ -430,7 +435,7 @@ class TypeUseCollector:
         accepts: tuple[ArgumentKind, ...] | None = None, root: int | None = None,
         value: str | None = None,
     ) -> None:  # fmt: skip
-        """Add a use; `root` is the id of the expression or column that it computes."""
+        """Add a use; `root` is the id of the outermost expression or column that contains it."""
         if change.is_unknown and operation not in _TYPE_INDEPENDENT:
             operation = UseOperation.UNKNOWN
         if operation is UseOperation.GROUPED and self._may_be_ungroupable(change):
@@ -454,7 +459,7 @@ class TypeUseCollector:
         self._roots_by_use.setdefault(use, set()).add(root or id(root_of(reference.node)))
 
     def _may_be_ungroupable(self, change: ValueChange) -> bool:
-        """Whether values become unlimited strings, by which the dialect may not group."""
+        """Whether values become strings of any length, which the dialect may not group by."""
         before, after = (each.type if each is not None else None
                          for each in (change.before, change.after))  # fmt: skip
         return (
@@ -468,6 +473,7 @@ class TypeUseCollector:
         self._roots_by_use.setdefault(use, set())
 
 
+# Nodes of expressions; any other node ends the clause.
 _INNER_NODES: Final = (
     exp.Condition, exp.Func, exp.Predicate,
     exp.Alias, exp.Aliases, exp.Ordered, exp.Window, exp.Filter, exp.Subquery, exp.Tuple,
@@ -548,7 +554,7 @@ _CLAUSES: Final[dict[type[exp.Expr], tuple[ClauseKind, Clause]]] = {
 
 
 def _keeps_value(node: exp.Expr) -> bool:
-    """Whether a node only contains a value: a field of a struct literal, DISTINCT a, b."""
+    """Whether a node only wraps a value, like a field of a struct literal or `DISTINCT a, b`."""
     if isinstance(node, exp.Tuple):
         return isinstance(node.parent, exp.Distinct | exp.GroupingSets | exp.Group)
     return isinstance(node, exp.PropertyEQ | exp.JSONKeyValue | exp.Distinct)
@@ -575,8 +581,8 @@ def _value_node(node: exp.Expr) -> exp.Expr:
     while isinstance(node, exp.Subquery | exp.SetOperation | exp.Paren | exp.All | exp.Any):
         node = node.this
     if isinstance(node, exp.Select) and len(node.expressions) == 1:
-        only: exp.Expr = node.expressions[0]
-        return only
+        selected: exp.Expr = node.expressions[0]
+        return selected
     return node
 
 
@@ -586,7 +592,7 @@ def _other_operand(node: exp.Expr, child: exp.Expr) -> exp.Expr:
 
 
 def _distinct_operands(nodes: Iterable[exp.Expr]) -> Iterator[tuple[exp.Expr, str]]:
-    """The operands with their texts; of literals of one kind, only the first."""
+    """Yield each operand with its SQL; literals of one kind become one, with the SQL of all."""
     kinds: dict[str, list[exp.Expr]] = {}
     for node in nodes:
         if isinstance(node, exp.Literal):

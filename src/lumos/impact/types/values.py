@@ -29,8 +29,10 @@ from lumos.lineage.sql.relation import (
 from lumos.lineage.sql.script import ALL, Parts
 from lumos.model.types import UNKNOWN, Array, DataType, Decimal, Map, Struct, Unknown
 
+# Returns the versions of a table by its name; None if the table is unknown.
 Tables = Callable[[Parts], TableVersions | None]
 _TypeKey = tuple[object, DataType]
+# The moments before and after the change, as indexes into `ValueChange`.
 BEFORE: Final = 0
 AFTER: Final = 1
 
@@ -95,8 +97,8 @@ class ExpressionTypes:
         self._annotated: set[int] = set()
         self._column_changes: dict[int, _ColumnChanges] = {}
         self._in_progress: set[int] = set()
-        # Keeps nodes alive, since ids of garbage-collected objects are reused.
-        self._referenced: list[object] = []
+        # Never read. It keeps nodes alive, since ids of garbage-collected objects are reused.
+        self._kept_alive: list[object] = []
         self._nullability = Nullability(self._is_column_nullable)
         self.columns_by_node: dict[int, QueryColumn] = {}
         # The columns of whole rows used as one value, by the id of the node.
@@ -109,7 +111,7 @@ class ExpressionTypes:
         return self._versions[table]
 
     def column_names(self, table: Parts) -> list[str] | None:
-        """The columns that a table has before or after."""
+        """The columns that a table has before or after the change."""
         versions = self.versions(table)
         return list(versions.columns) if versions is not None and versions.is_complete else None
 
@@ -119,7 +121,7 @@ class ExpressionTypes:
             versions = self.versions(table)
             changed: frozenset[str] | None = frozenset()
             if versions is not None:
-                stored = frozenset(map(self._folding.stored, versions.changed))
+                stored = frozenset(map(self._folding.stored, versions.changed_columns))
                 changed = None if versions.may_have_changed else stored
             self._changed_columns[table] = changed
         return self._changed_columns[table]
@@ -129,7 +131,7 @@ class ExpressionTypes:
         return any(True for _ in self.origins(column))
 
     def changed_in_row(self, row: Sequence[QueryColumn]) -> Sequence[QueryColumn]:
-        """The columns that change a row used as one value: changed ones, or else a moved one."""
+        """The changed columns of a row that is used as one value, or else a moved column."""
         return [each for each in row if self.may_change(each)] or [
             each for each in row if self._is_moved(each)
         ][:1]
@@ -145,8 +147,8 @@ class ExpressionTypes:
 
     def contains_changed_row(self, column: QueryColumn) -> bool:
         """Whether a column is computed from a row used as one value, and the row changes."""
-        changed = {id for id, row in self.rows_by_node.items() if self.changed_in_row(row)}
-        return bool(changed) and not changed.isdisjoint(self.ids_of_sources(column))
+        changed_row_ids = {id for id, row in self.rows_by_node.items() if self.changed_in_row(row)}
+        return bool(changed_row_ids) and not changed_row_ids.isdisjoint(self.ids_of_sources(column))
 
     def origins(self, column: QueryColumn) -> Iterator[tuple[str, str]]:
         """The changed columns or nested fields that a column is derived from."""
@@ -183,7 +185,7 @@ class ExpressionTypes:
             change = self._compute_column(column)
             self._in_progress.discard(id(column))
             self._changes[id(column)] = change
-            self._referenced.append(column)
+            self._kept_alive.append(column)
         return change
 
     def _compute_column(self, column: QueryColumn) -> ValueChange:
@@ -333,7 +335,7 @@ class ExpressionTypes:
         while stack:
             column = stack.pop()
             if id(column) in ids:
-                # A chain of unions that each read the one before twice has 2 ** n ways to a column.
+                # In n unions that each read the previous one twice, 2 ** n paths lead to a column.
                 continue
             ids.add(id(column))
             definition = column.definition
@@ -361,12 +363,12 @@ class ExpressionTypes:
         return ids
 
     def change_of_node(self, node: exp.Expr) -> ValueChange:
-        """The change of an expression or a part of one."""
+        """The change of an expression or of a part of it."""
         change = self._changes.get(id(node))
         if change is None:
             change = self._compute_node(node)
             self._changes[id(node)] = change
-            self._referenced.append(node)
+            self._kept_alive.append(node)
         return change
 
     def _changes_of_columns(self, node: exp.Expr) -> Iterator[ValueChange]:
@@ -392,9 +394,9 @@ class ExpressionTypes:
             return UNKNOWN_CHANGE
         self._annotate_expression(node)
         before, after = (
-            ValueType(type=self._types[version].get(id(node), UNKNOWN),
-                  nullable=self._nullability.of(node, version))
-            for version in (BEFORE, AFTER)
+            ValueType(type=self._types[moment].get(id(node), UNKNOWN),
+                  nullable=self._nullability.of(node, moment))
+            for moment in (BEFORE, AFTER)
         )  # fmt: skip
         if not columns.is_changed:
             return ValueChange(before, before)
@@ -421,7 +423,7 @@ class ExpressionTypes:
                 *map(any, zip(left_operand or _NO_CHANGES, *parts, strict=True))
             )
             self._column_changes[id(node)] = summary
-            self._referenced.append(node)
+            self._kept_alive.append(node)
         return summary
 
     def _change_of_reference(self, node: exp.Column) -> ValueChange:
@@ -446,10 +448,10 @@ class ExpressionTypes:
             return ValueChange(before, after, change.is_unknown)
         return change
 
-    def _is_column_nullable(self, node: exp.Column, version: int) -> bool | None:
+    def _is_column_nullable(self, node: exp.Column, moment: int) -> bool | None:
         if id(node) not in self.columns_by_node:
             return None
-        value = self._change_of_reference(node)[version]
+        value = self._change_of_reference(node)[moment]
         return value.nullable if isinstance(value, ValueType) else None
 
     def _annotate_expression(self, node: exp.Expr) -> None:
@@ -458,7 +460,7 @@ class ExpressionTypes:
         if id(root) in self._annotated:
             return
         self._annotated.add(id(root))
-        self._referenced.append(root)
+        self._kept_alive.append(root)
         references = [
             reference
             for reference in root.find_all(exp.Column)
@@ -473,14 +475,14 @@ class ExpressionTypes:
                                       for each in root.walk())  # fmt: skip
 
     def _annotate(
-        self, root: exp.Expr, references: list[tuple[exp.Column, ValueChange]], version: int
+        self, root: exp.Expr, references: list[tuple[exp.Column, ValueChange]], moment: int
     ) -> None:
         for node in root.walk():
             node._type = None
         exact_types: dict[_TypeKey, DataType] = {}
-        types = self._types[version]
+        types = self._types[moment]
         for reference, change in references:
-            value = change.after if version == AFTER else change.before
+            value = change.after if moment == AFTER else change.before
             type = UNKNOWN if value is None else value.type
             reference._type = to_sqlglot(type)
             types[id(reference)] = type
@@ -555,7 +557,7 @@ def _node_of(definition: exp.Expr | ListElement | MapEntry) -> exp.Expr:
 
 
 def _contains_unknown(type: DataType) -> bool:
-    """Whether a type or a nested one is unknown."""
+    """Whether a type or a type nested in it is unknown."""
     match type:
         case Array(element):
             return _contains_unknown(element)

@@ -43,11 +43,13 @@ def project_consumers(
     project: DbtProject, relations: DbtRelations, *, folder: Path
 ) -> Iterator[Consumer]:
     """The exposures, metrics and saved queries of a project; `folder` is that of the project."""
-    yield from _ProjectConsumers(project, relations, _Lines(folder)).all()
+    yield from _ProjectConsumers(project, relations, _DefinitionLines(folder)).all()
 
 
 class _ProjectConsumers:
-    def __init__(self, project: DbtProject, relations: DbtRelations, lines: "_Lines") -> None:
+    def __init__(
+        self, project: DbtProject, relations: DbtRelations, lines: "_DefinitionLines"
+    ) -> None:
         self._project = project
         self._relations = relations
         self._lines = lines
@@ -96,7 +98,7 @@ class _ProjectConsumers:
         )
 
     def _upstream(self, key: str, node: DbtNode) -> Iterator[DatasetReference]:
-        """The metrics and tables that a consumer depends on; itself if the project has a cycle."""
+        """The metrics and tables that a consumer depends on, without the consumer itself."""
         visited = {key}
         queue = list(node.depends_on.nodes) if node.depends_on else []
         while queue:
@@ -141,7 +143,7 @@ def _metric_sql(
     dimensions = _by_name(semantic_model.dimensions)
     columns = [_aggregate(each) for each in measures]
     defaults = semantic_model.defaults if isinstance(semantic_model.defaults, dict) else {}
-    times = dict.fromkeys(
+    time_dimensions = dict.fromkeys(
         _expression(dimensions[name])
         for each in measures
         if (name := each.get("agg_time_dimension") or defaults.get("agg_time_dimension"))
@@ -151,10 +153,10 @@ def _metric_sql(
         _TEMPLATE.sub("NULL", _DIMENSION.sub(lambda match: _dimension(match, dimensions), text))
         for text in _filters(metric)
     ]
-    sql = f"SELECT {', '.join((*times, *columns))} FROM {table}"
+    sql = f"SELECT {', '.join((*time_dimensions, *columns))} FROM {table}"
     if where:
         sql += f" WHERE {' AND '.join(f'({each})' for each in where)}"
-    return sql + (f" GROUP BY {', '.join(times)}" if times else "")
+    return sql + (f" GROUP BY {', '.join(time_dimensions)}" if time_dimensions else "")
 
 
 def _aggregate(measure: dict[str, Any]) -> str:
@@ -168,8 +170,8 @@ def _expression(element: dict[str, Any]) -> str:
 
 
 def _dimension(match: re.Match[str], dimensions: Mapping[str, dict[str, Any]]) -> str:
-    found = dimensions.get(match.group(1))
-    return "NULL" if found is None else _expression(found)
+    dimension = dimensions.get(match.group(1))
+    return "NULL" if dimension is None else _expression(dimension)
 
 
 def _measure_names(metric: DbtNode) -> list[str]:
@@ -200,7 +202,7 @@ def _exposure_type(type: Any) -> str | None:
     return type if isinstance(type, str) and type != "dashboard" else None
 
 
-class _Lines:
+class _DefinitionLines:
     """The lines of YAML files on which exposures and metrics are defined."""
 
     def __init__(self, folder: Path) -> None:

@@ -24,18 +24,18 @@ _OLDEST_VERSION, _NEWEST_VERSION = 4, 12
 _VERSION: Final = re.compile(r"/manifest/v(\d+)")
 _MAX_BYTES: Final = 2 * 1024**3
 
-PartT = TypeVar("PartT", bound=msgspec.Struct)
+ObjectT = TypeVar("ObjectT", bound=msgspec.Struct)
 
 
 class UnreadableManifest(LumosError):
     """A manifest that is missing or unreadable."""
 
 
-class _Part(msgspec.Struct, frozen=True, kw_only=True):
+class _DbtObject(msgspec.Struct, frozen=True, kw_only=True):
     """A JSON object in an artefact; unknown keys are ignored."""
 
 
-class DbtColumn(_Part, frozen=True, kw_only=True):
+class DbtColumn(_DbtObject, frozen=True, kw_only=True):
     name: str = ""
     description: str | None = None
     data_type: str | None = None
@@ -43,18 +43,18 @@ class DbtColumn(_Part, frozen=True, kw_only=True):
     config: Any = None
 
 
-class DbtDependencies(_Part, frozen=True, kw_only=True):
+class DbtDependencies(_DbtObject, frozen=True, kw_only=True):
     nodes: list[str] = []
 
 
-class DbtConfig(_Part, frozen=True, kw_only=True):
+class DbtConfig(_DbtObject, frozen=True, kw_only=True):
     materialized: str | None = None
     enabled: Any = True
     meta: Any = None
     group: str | None = None
 
 
-class DbtNode(_Part, frozen=True, kw_only=True):
+class DbtNode(_DbtObject, frozen=True, kw_only=True):
     """A model, exposure, metric or the like, with the keys of all manifest versions."""
 
     name: str
@@ -91,12 +91,12 @@ class DbtNode(_Part, frozen=True, kw_only=True):
     depends_on: DbtDependencies | None = None
 
     @property
-    def compiled(self) -> str | None:
+    def compiled_text(self) -> str | None:
         """The compiled SQL."""
         return self.compiled_code or self.compiled_sql
 
     @property
-    def raw(self) -> str:
+    def raw_text(self) -> str:
         """The SQL before compilation."""
         return self.raw_code or self.raw_sql or ""
 
@@ -105,7 +105,7 @@ class DbtNode(_Part, frozen=True, kw_only=True):
         return (self.config.materialized if self.config else None) or ""
 
 
-class _Metadata(_Part, frozen=True, kw_only=True):
+class _Metadata(_DbtObject, frozen=True, kw_only=True):
     dbt_schema_version: str = ""
     project_name: str | None = None
     adapter_type: str | None = None
@@ -113,30 +113,30 @@ class _Metadata(_Part, frozen=True, kw_only=True):
     generated_at: datetime | None = None
 
 
-class DbtCatalogColumn(_Part, frozen=True, kw_only=True):
+class DbtCatalogColumn(_DbtObject, frozen=True, kw_only=True):
     name: str
     type: str = ""
     index: Any = 0
     comment: str | None = None
 
 
-class DbtCatalogTable(_Part, frozen=True, kw_only=True):
+class DbtCatalogTable(_DbtObject, frozen=True, kw_only=True):
     columns: dict[str, DbtCatalogColumn] = {}
 
     @property
-    def ordered(self) -> tuple[DbtCatalogColumn, ...]:
+    def sorted_columns(self) -> tuple[DbtCatalogColumn, ...]:
         return tuple(
             sorted(self.columns.values(), key=lambda column: int(str(column.index or 0) or 0))
         )
 
 
-class DbtTiming(_Part, frozen=True, kw_only=True):
+class DbtTiming(_DbtObject, frozen=True, kw_only=True):
     name: str = ""
     started_at: datetime | None = None
     completed_at: datetime | None = None
 
 
-class DbtResult(_Part, frozen=True, kw_only=True):
+class DbtResult(_DbtObject, frozen=True, kw_only=True):
     unique_id: str
     status: str = ""
     timing: list[DbtTiming] = []
@@ -176,24 +176,24 @@ class _ProjectReader:
 
     def read(self) -> DbtProject:
         try:
-            parts = decode_json(_read_content(self._manifest), dict[str, msgspec.Raw])
+            sections = decode_json(_read_content(self._manifest), dict[str, msgspec.Raw])
         except (OSError, msgspec.MsgspecError) as problem:
             raise UnreadableManifest(f"{self._name} is not a dbt manifest: {problem}") from None
-        metadata = self._part(parts, "metadata", _Metadata) or _Metadata()
+        metadata = self._section(sections, "metadata", _Metadata) or _Metadata()
         self._check_version(metadata)
-        nodes = self._nodes(parts, "nodes")
+        nodes = self._nodes(sections, "nodes")
         catalog = self._catalog()
         invocation, run_at, results = self._results()
         return DbtProject(
             name=metadata.project_name or self._guess_name(nodes),
             adapter=metadata.adapter_type,
             nodes={key: self._with_sql(key, node) for key, node in nodes.items()},
-            sources=self._nodes(parts, "sources"),
-            exposures=self._nodes(parts, "exposures"),
-            metrics=self._nodes(parts, "metrics"),
-            semantic_models=self._nodes(parts, "semantic_models"),
-            saved_queries=self._nodes(parts, "saved_queries"),
-            groups=self._nodes(parts, "groups"),
+            sources=self._nodes(sections, "sources"),
+            exposures=self._nodes(sections, "exposures"),
+            metrics=self._nodes(sections, "metrics"),
+            semantic_models=self._nodes(sections, "semantic_models"),
+            saved_queries=self._nodes(sections, "saved_queries"),
+            groups=self._nodes(sections, "groups"),
             catalog=catalog,
             results=results,
             invocation=invocation,
@@ -219,8 +219,8 @@ class _ProjectReader:
         folder_name = folder.parent.name if folder.name == "target" else folder.name
         return max(sorted(set(packages)), key=packages.count, default=folder_name)
 
-    def _nodes(self, parts: Mapping[str, msgspec.Raw], section: str) -> dict[str, DbtNode]:
-        raw = parts.get(section)
+    def _nodes(self, sections: Mapping[str, msgspec.Raw], section: str) -> dict[str, DbtNode]:
+        raw = sections.get(section)
         try:
             raw_nodes = decode_json(raw, dict[str, msgspec.Raw]) if raw else {}
         except msgspec.MsgspecError as problem:
@@ -240,7 +240,7 @@ class _ProjectReader:
 
     def _with_sql(self, key: str, node: DbtNode) -> DbtNode:
         """Add the compiled SQL of a model, from a file if the manifest does not contain it."""
-        if node.compiled or node.resource_type not in ("model", "snapshot"):
+        if node.compiled_text or node.resource_type not in ("model", "snapshot"):
             return node
         relative = Path(node.package_name, node.original_file_path)
         file = self._folder / "compiled" / relative
@@ -254,10 +254,12 @@ class _ProjectReader:
             return node
 
     def _catalog(self) -> dict[str, DbtCatalogTable]:
-        parts = self._sibling(CATALOG, "Column types are only known as far as models declare them")
+        sections = self._sibling(
+            CATALOG, "Column types are only known as far as models declare them"
+        )
         tables: dict[str, DbtCatalogTable] = {}
         for section in ("nodes", "sources"):
-            raw = parts.get(section)
+            raw = sections.get(section)
             try:
                 raw_tables = decode_json(raw, dict[str, msgspec.Raw]) if raw else {}
                 for key, each in raw_tables.items():
@@ -267,10 +269,10 @@ class _ProjectReader:
         return tables
 
     def _results(self) -> tuple[str, datetime | None, tuple[DbtResult, ...]]:
-        parts = self._sibling(RUN_RESULTS, "No runs are recorded")
-        metadata = self._part(parts, "metadata", _Metadata) or _Metadata()
+        sections = self._sibling(RUN_RESULTS, "No runs are recorded")
+        metadata = self._section(sections, "metadata", _Metadata) or _Metadata()
         results: list[DbtResult] = []
-        raw = parts.get("results")
+        raw = sections.get("results")
         try:
             if raw:
                 results = decode_json(raw, list[DbtResult])
@@ -279,7 +281,10 @@ class _ProjectReader:
         return metadata.invocation_id or "", utc(metadata.generated_at), tuple(results)
 
     def _sibling(self, name: str, consequence: str) -> dict[str, msgspec.Raw]:
-        """The parts of an artefact next to the manifest; `consequence` if it cannot be read."""
+        """The sections of an artefact next to the manifest.
+
+        `consequence` is added to the problem if the artefact is missing or cannot be read.
+        """
         file = self._folder / name
         if not file.exists():
             self._add_remark(self._name, f"There is no {name} next to the manifest. {consequence}.")
@@ -290,8 +295,10 @@ class _ProjectReader:
             self._add_problem(str(file), f"{name} cannot be read: {problem}. {consequence}.")
             return {}
 
-    def _part(self, parts: Mapping[str, msgspec.Raw], key: str, kind: type[PartT]) -> PartT | None:
-        raw = parts.get(key)
+    def _section(
+        self, sections: Mapping[str, msgspec.Raw], key: str, kind: type[ObjectT]
+    ) -> ObjectT | None:
+        raw = sections.get(key)
         try:
             return decode_json(raw, kind) if raw else None
         except msgspec.MsgspecError as problem:
@@ -369,7 +376,7 @@ class DbtRelations:
             or node.materialized == _EPHEMERAL
         ):
             return None
-        parts = self._split_relation_name(node.relation_name) or self._parts(node)
+        parts = self._split_relation_name(node.relation_name) or self._table_parts(node)
         return TableName(parts=parts, platform=self.platform)
 
     def upstream(self, key: str) -> tuple[TableName, ...]:
@@ -402,16 +409,18 @@ class DbtRelations:
         if catalog is not None and catalog.columns:
             return {
                 self._folding.text(column.name, quoted=True): column.type
-                for column in catalog.ordered
+                for column in catalog.sorted_columns
             }
         node = self._node(key)
-        declared = (node.columns if node else None) or {}
+        declared_columns = (node.columns if node else None) or {}
         # A list of described columns may be incomplete; one with types is complete.
-        if not declared or not all(column.data_type for column in declared.values()):
+        if not declared_columns or not all(
+            column.data_type for column in declared_columns.values()
+        ):
             return {}
         return {
             self._folding.text(column.name or name, quoted=True): column.data_type or ""
-            for name, column in declared.items()
+            for name, column in declared_columns.items()
         }
 
     def _node(self, key: str) -> DbtNode | None:
@@ -430,7 +439,7 @@ class DbtRelations:
         except sqlglot.errors.SqlglotError:
             return ()
 
-    def _parts(self, node: DbtNode) -> tuple[str, ...]:
+    def _table_parts(self, node: DbtNode) -> tuple[str, ...]:
         parts = (node.database, node.schema, node.identifier or node.alias or node.name)
         return tuple(self._folding.text(part, quoted=True) for part in parts if part)
 

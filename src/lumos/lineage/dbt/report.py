@@ -63,12 +63,12 @@ def model_queries(project: DbtProject, relations: DbtRelations) -> Iterator[Mode
     """The SQL of all models to analyse, with the line numbers of the compiled SQL."""
     for key, node in project.nodes.items():
         table = relations.table(key)
-        if table is None or not node.compiled or (node.language or "sql") != "sql":
+        if table is None or not node.compiled_text or (node.language or "sql") != "sql":
             continue
         keyword = "VIEW" if node.materialized in ("view", "materialized_view") else "TABLE"
         yield ModelSql(
             key=key,
-            text=f"CREATE {keyword} {relations.sql_name(table)} AS {node.compiled}",
+            text=f"CREATE {keyword} {relations.sql_name(table)} AS {node.compiled_text}",
             file=_file(node),
         )
 
@@ -100,10 +100,10 @@ class _ProjectReport:
                 for key, analysed in self._analysed.items()
                 for script in analysed.scripts
             ),
-            unparsed=tuple(self._unparsed()),
+            unparsed=tuple(self._unparsed_statements()),
             jobs=tuple(self._job(key) for key in jobs),
             flows=tuple(self._flow(key) for key in jobs),
-            descriptions=tuple(self._descriptions()),
+            annotations=tuple(self._annotations()),
             problems=(
                 *self._project.problems,
                 *self._models_without_sql(jobs),
@@ -117,18 +117,18 @@ class _ProjectReport:
         assert table is not None
         job = self._job_urn(key)
         analysed = self._analysed.get(key)
-        in_sql: set[object] = set()
+        upstreams_in_sql: set[object] = set()
         for edge in analysed.edges if analysed else ():
-            in_sql.add(edge.upstream)
+            upstreams_in_sql.add(edge.upstream)
             yield msgspec.structs.replace(edge, job=job)
-        confidence = _DEPENDENCY_CONFIDENCE if in_sql else 1.0
+        confidence = _DEPENDENCY_CONFIDENCE if upstreams_in_sql else 1.0
         for upstream in self._relations.upstream(key):
-            if upstream not in in_sql and upstream != table:
+            if upstream not in upstreams_in_sql and upstream != table:
                 yield ReportedEdge(
                     upstream=upstream, downstream=table, job=job, confidence=confidence
                 )
 
-    def _unparsed(self) -> Iterator[ReportedUnparsedStatement]:
+    def _unparsed_statements(self) -> Iterator[ReportedUnparsedStatement]:
         """The compiled SQL that could not be parsed; it writes the table of its model."""
         for key, analysed in self._analysed.items():
             table = self._relations.table(key)
@@ -181,7 +181,7 @@ class _ProjectReport:
         package, _, model = name.partition(".")
         return str(Urn.of(_PLATFORM, (package or self._project.name, model or key)))
 
-    def _descriptions(self) -> Iterator[ReportedAnnotations]:
+    def _annotations(self) -> Iterator[ReportedAnnotations]:
         for key, node in (*self._project.nodes.items(), *self._project.sources.items()):
             table = self._relations.table(key)
             if table is None:
@@ -191,17 +191,17 @@ class _ProjectReport:
                 yield annotations
 
     def _annotations_of(self, key: str, node: DbtNode, table: TableName) -> ReportedAnnotations:
-        header = header_of(node.raw) if resource_type(key, node) != "seed" else HeaderComment()
+        header = header_of(node.raw_text) if resource_type(key, node) != "seed" else HeaderComment()
         catalog = self._project.catalog.get(key)
         columns: dict[str, str] = {
             column.name: column.comment
-            for column in (catalog.ordered if catalog else ())
+            for column in (catalog.sorted_columns if catalog else ())
             if column.comment
         }
-        declared = node.columns or {}
+        declared_columns = node.columns or {}
         columns |= {
             column.name or name: column.description
-            for name, column in declared.items()
+            for name, column in declared_columns.items()
             if column.description
         }
         sla = _meta(node).get(SLA)
@@ -215,7 +215,7 @@ class _ProjectReport:
             columns=columns,
             column_tags={
                 column.name or name: column_tags
-                for name, column in declared.items()
+                for name, column in declared_columns.items()
                 if (column_tags := _column_tags(column))
             },
         )
@@ -224,7 +224,7 @@ class _ProjectReport:
         without_sql = [
             key
             for key in jobs
-            if (node := self._project.nodes[key]).compiled is None
+            if (node := self._project.nodes[key]).compiled_text is None
             and resource_type(key, node) == "model"
             and (node.language or "sql") == "sql"
         ]
@@ -259,7 +259,7 @@ def node_owners(project: DbtProject, node: DbtNode, header: HeaderComment) -> tu
 
 def _file(node: DbtNode) -> str:
     """The file of the model if it has the lines of the compiled SQL, or else the compiled file."""
-    if not node.compiled or _has_same_lines(node.compiled, node.raw):
+    if not node.compiled_text or _has_same_lines(node.compiled_text, node.raw_text):
         return node.original_file_path or node.name
     return node.compiled_path or f"compiled/{node.package_name}/{node.original_file_path}"
 
@@ -289,7 +289,7 @@ def _meta(node: DbtNode) -> dict[str, Any]:
 
 
 def tag_texts(value: Any) -> tuple[str, ...]:
-    """The tags of a node, which are a text or a list."""
+    """The tags of a node, which are a string or a list."""
     if isinstance(value, str):
         return (value,) if value else ()
     return tuple(str(each) for each in value) if isinstance(value, list) else ()

@@ -46,8 +46,8 @@ class Box(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A dataset with its columns; `depth` is its distance from the start, negative if upstream.
 
     `state` is empty for datasets that are only known from lineage. `kind` and `url` are set for
-    consumers that store no data, such as dashboards. `mark` colours a verdict, which `impact`
-    explains.
+    consumers that store no data, such as dashboards. `mark` is the verdict that colours the box;
+    `impact` explains it.
     """
 
     urn: str
@@ -66,7 +66,8 @@ class Box(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Arrow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An edge between two datasets, with its reporters (`origins`), jobs and columns.
 
-    `mark` colours the lines from the upstream columns `marked`, or all lines if there are none.
+    `mark` is the verdict that colours the lines from the upstream columns in `marked`, or all lines
+    if `marked` is empty.
     """
 
     upstream: str
@@ -83,7 +84,7 @@ class Arrow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class PictureStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A step from one column to another; None stands for all columns.
+    """A step from one column to another; None means all columns of the dataset.
 
     Without `columns`, the first column only influences the second.
     """
@@ -282,15 +283,15 @@ MAX_COLUMNS: Final = 12
 
 def page(picture: Picture, *, title: str) -> str:
     """One self-contained HTML page to pan, zoom and click, without network access."""
-    parts = files("lumos.lineage.drawing").joinpath("page")
-    template = parts.joinpath("page.html").read_text("utf-8")
+    page_folder = files("lumos.lineage.drawing").joinpath("page")
+    template = page_folder.joinpath("page.html").read_text("utf-8")
     values = {
         "TITLE": escape(title, quote=False),
-        "STYLE": parts.joinpath("page.css").read_text("utf-8"),
-        "SCRIPT": parts.joinpath("page.js").read_text("utf-8"),
+        "STYLE": page_folder.joinpath("page.css").read_text("utf-8"),
+        "SCRIPT": page_folder.joinpath("page.js").read_text("utf-8"),
         "PICTURE": _json(_with_positions(picture)),
     }
-    # Split instead of replaced one by one, since values may contain @@.
+    # The template is split, since values that contain @@ would break repeated replacements.
     pieces = template.split("@@")
     return "".join(values[piece] if number % 2 else piece for number, piece in enumerate(pieces))
 

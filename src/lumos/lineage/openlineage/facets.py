@@ -12,25 +12,25 @@ from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, UseKind
 FacetT = TypeVar("FacetT", bound=msgspec.Struct)
 
 
-class _FacetPart(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class _FacetObject(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A JSON object in a facet; unknown keys are ignored."""
 
 
-class Transformation(_FacetPart, frozen=True, kw_only=True):
+class Transformation(_FacetObject, frozen=True, kw_only=True):
     type: str | None = None
     subtype: str | None = None
     description: str | None = None
     masking: bool | None = None
 
 
-class InputField(_FacetPart, frozen=True, kw_only=True):
+class InputField(_FacetObject, frozen=True, kw_only=True):
     namespace: str
     name: str
     field: str
     transformations: list[Transformation] | None = None
 
 
-class FieldLineage(_FacetPart, frozen=True, kw_only=True):
+class FieldLineage(_FacetObject, frozen=True, kw_only=True):
     """The origins of a column; older events describe the transformation here."""
 
     input_fields: list[InputField] | None = None
@@ -38,59 +38,59 @@ class FieldLineage(_FacetPart, frozen=True, kw_only=True):
     transformation_description: str | None = None
 
 
-class ColumnLineageFacet(_FacetPart, frozen=True, kw_only=True):
+class ColumnLineageFacet(_FacetObject, frozen=True, kw_only=True):
     fields: dict[str, FieldLineage] = {}
     dataset: list[InputField] | None = None
 
 
-class SchemaField(_FacetPart, frozen=True, kw_only=True):
+class SchemaField(_FacetObject, frozen=True, kw_only=True):
     name: str
     type: str | None = None
     description: str | None = None
 
 
-class SchemaFacet(_FacetPart, frozen=True, kw_only=True):
+class SchemaFacet(_FacetObject, frozen=True, kw_only=True):
     fields: list[SchemaField] | None = None
 
 
-class DocumentationFacet(_FacetPart, frozen=True, kw_only=True):
+class DocumentationFacet(_FacetObject, frozen=True, kw_only=True):
     description: str | None = None
 
 
-class FacetOwner(_FacetPart, frozen=True, kw_only=True):
+class FacetOwner(_FacetObject, frozen=True, kw_only=True):
     name: str
     type: str | None = None
 
 
-class OwnershipFacet(_FacetPart, frozen=True, kw_only=True):
+class OwnershipFacet(_FacetObject, frozen=True, kw_only=True):
     owners: list[FacetOwner] | None = None
 
 
-class SymlinkIdentifier(_FacetPart, frozen=True, kw_only=True):
+class SymlinkIdentifier(_FacetObject, frozen=True, kw_only=True):
     namespace: str
     name: str
     type: str | None = None
 
 
-class SymlinksFacet(_FacetPart, frozen=True, kw_only=True):
+class SymlinksFacet(_FacetObject, frozen=True, kw_only=True):
     identifiers: list[SymlinkIdentifier] | None = None
 
 
-class FacetTag(_FacetPart, frozen=True, kw_only=True):
+class FacetTag(_FacetObject, frozen=True, kw_only=True):
     key: str
     value: Any = None
     field: str | None = None
 
 
-class TagsFacet(_FacetPart, frozen=True, kw_only=True):
+class TagsFacet(_FacetObject, frozen=True, kw_only=True):
     tags: list[FacetTag] | None = None
 
 
-class LifecycleFacet(_FacetPart, frozen=True, kw_only=True):
+class LifecycleFacet(_FacetObject, frozen=True, kw_only=True):
     lifecycle_state_change: str | None = None
 
 
-class SizesFacet(_FacetPart, frozen=True, kw_only=True):
+class SizesFacet(_FacetObject, frozen=True, kw_only=True):
     """The amount of data that was read; depending on the facet, in `size` or `bytes`."""
 
     row_count: int | None = None
@@ -98,22 +98,22 @@ class SizesFacet(_FacetPart, frozen=True, kw_only=True):
     bytes: int | None = None
 
 
-class JobTypeFacet(_FacetPart, frozen=True, kw_only=True):
+class JobTypeFacet(_FacetObject, frozen=True, kw_only=True):
     processing_type: str | None = None
     integration: str | None = None
     job_type: str | None = None
 
 
-class _ParentJob(_FacetPart, frozen=True, kw_only=True):
+class _ParentJob(_FacetObject, frozen=True, kw_only=True):
     namespace: str
     name: str
 
 
-class ParentFacet(_FacetPart, frozen=True, kw_only=True):
+class ParentFacet(_FacetObject, frozen=True, kw_only=True):
     job: _ParentJob
 
 
-class SourceCodeFacet(_FacetPart, frozen=True, kw_only=True):
+class SourceCodeFacet(_FacetObject, frozen=True, kw_only=True):
     url: str | None = None
 
 
@@ -183,7 +183,7 @@ def _add(columns: InputColumns, link: ColumnMapping | ColumnUse) -> None:
 
 
 def _transformations(field: InputField, lineage: FieldLineage) -> Iterable[Transformation]:
-    """The transformations of an input field; older events have one at the output column."""
+    """The transformations of an input field; older events have a single one per output column."""
     if field.transformations:
         return field.transformations
     older_type = (lineage.transformation_type or "").upper()

@@ -1,4 +1,4 @@
-"""Converts OpenLineage dataset names, a namespace and a name, to references."""
+"""Converts the names of OpenLineage datasets (a namespace and a name) to references."""
 
 import re
 from typing import Final

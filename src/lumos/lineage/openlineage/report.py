@@ -61,11 +61,11 @@ _MAX_RUNNING: Final = 50
 
 def report_events(
     events: Iterable[OpenLineageEvent],
-    load_memories: Callable[[Collection[str]], Mapping[str, bytes]] = lambda _: {},
+    load_stored_events: Callable[[Collection[str]], Mapping[str, bytes]] = lambda _: {},
 ) -> Iterator[ReportedLineage]:
     """Report the lineage of each job, and of each dataset in events without a job.
 
-    `load_memories` loads the state that each reporter stored last time.
+    `load_stored_events` loads the encoded events that each reporter stored last time.
     """
     by_job: dict[JobKey, list[OpenLineageEvent]] = {}
     by_dataset: dict[DatasetKey, list[OpenLineageEvent]] = {}
@@ -75,13 +75,15 @@ def report_events(
         if event.dataset is not None:
             key = DatasetKey(event.dataset.namespace, event.dataset.name)
             by_dataset.setdefault(key, []).append(event)
-    memories = load_memories([*map(_job_reporter, by_job), *map(_dataset_reporter, by_dataset)])
+    stored_events = load_stored_events(
+        [*map(_job_reporter, by_job), *map(_dataset_reporter, by_dataset)]
+    )
     for job, job_events in by_job.items():
-        earlier = decode_events(memories.get(_job_reporter(job)))
-        yield _JobReport(job, earlier, job_events).build()
+        earlier_events = decode_events(stored_events.get(_job_reporter(job)))
+        yield _JobReport(job, earlier_events, job_events).build()
     for dataset, dataset_events in by_dataset.items():
-        earlier = decode_events(memories.get(_dataset_reporter(dataset)))
-        yield _dataset_report(dataset, [*earlier, *dataset_events])
+        earlier_events = decode_events(stored_events.get(_dataset_reporter(dataset)))
+        yield _dataset_report(dataset, [*earlier_events, *dataset_events])
 
 
 def _job_reporter(key: JobKey) -> str:
@@ -145,11 +147,11 @@ class _JobReport:
             jobs=(self._job(),),
             flows=(self._flow(),),
             aliases=tuple(self._for_each_dataset(datasets, _alias)),
-            descriptions=tuple(self._for_each_dataset(datasets, _annotations_of)),
+            annotations=tuple(self._for_each_dataset(datasets, _annotations_of)),
             reads=tuple(self._reads()),
             problems=tuple(self._facets.problems),
             coverage=coverage,
-            memory=encode_events(
+            stored_events=encode_events(
                 self._events, {run.run_id for run in (*self._relevant_runs, *running)}
             ),
         )
@@ -259,7 +261,7 @@ class _JobReport:
 
 
 def _rank(run: OpenLineageRun) -> tuple[bool, datetime]:
-    """A sort key for runs: complete runs are the highest, since others may lack outputs."""
+    """A sort key for runs: complete runs rank highest, since other runs may lack outputs."""
     return run.state == "COMPLETE", run.last_at
 
 
@@ -274,7 +276,10 @@ def _run_by_output(runs: Iterable[OpenLineageRun]) -> dict[DatasetKey, OpenLinea
 def _relevant_runs(
     runs: Sequence[OpenLineageRun], output_runs: Iterable[OpenLineageRun]
 ) -> list[OpenLineageRun]:
-    """The runs that wrote the current outputs, the highest-ranked run, and the job definition."""
+    """The runs that wrote the current outputs, the highest-ranked run, and the job's definition.
+
+    The definition is the entry without a run id.
+    """
     run_ids = {run.run_id for run in output_runs} | {None, max(runs, key=_rank).run_id}
     return [run for run in runs if run.run_id in run_ids]
 
@@ -290,11 +295,11 @@ def _job_urn(key: JobKey, type: JobTypeFacet) -> str:
 
 def _merge_facets(runs: Iterable[OpenLineageRun]) -> dict[DatasetKey, Facets]:
     """The facets of each dataset; newer runs override older ones."""
-    merged: dict[DatasetKey, Facets] = {}
+    facets_by_dataset: dict[DatasetKey, Facets] = {}
     for run in runs:
         for key, run_dataset in (*run.inputs.items(), *run.outputs.items()):
-            merged[key] = merged.get(key, {}) | run_dataset.facets
-    return merged
+            facets_by_dataset[key] = facets_by_dataset.get(key, {}) | run_dataset.facets
+    return facets_by_dataset
 
 
 def _edges_to(
@@ -334,14 +339,17 @@ def _type(columns: InputColumns, *, is_only_input: bool) -> LineageType:
 
 
 def _coverage(schema: SchemaFacet | None, lineage: ColumnLineageFacet | None) -> ColumnCoverage:
-    resolved = {name for name, each in (lineage.fields if lineage else {}).items()
+    resolved_names = {name for name, each in (lineage.fields if lineage else {}).items()
                 if each.input_fields}  # fmt: skip
-    names = {field.name for field in (schema.fields if schema else None) or ()} | resolved
-    return ColumnCoverage(columns=len(names), resolved=len(resolved))
+    names = {field.name for field in (schema.fields if schema else None) or ()} | resolved_names
+    return ColumnCoverage(columns=len(names), resolved=len(resolved_names))
 
 
 def _dataset_report(key: DatasetKey, events: list[OpenLineageEvent]) -> ReportedLineage:
-    """The lineage of a dataset, from its events without a job; facets of later events count."""
+    """The lineage of a dataset, from its events without a job.
+
+    Facets of later events override those of earlier ones.
+    """
     facets: Facets = {}
     for event in sorted(events, key=lambda each: each.at):
         facets |= (event.dataset.facets if event.dataset else None) or {}
@@ -356,24 +364,24 @@ def _dataset_report(key: DatasetKey, events: list[OpenLineageEvent]) -> Reported
         reporter=reporter,
         edges=edges,
         aliases=(alias,) if alias else (),
-        descriptions=(annotations,) if annotations else (),
+        annotations=(annotations,) if annotations else (),
         problems=tuple(reader.problems),
         coverage=_coverage(schema, lineage) if lineage else ColumnCoverage(),
-        memory=encode_events(events, {None}),
+        stored_events=encode_events(events, {None}),
     )
 
 
 def _alias(key: DatasetKey, facets: Facets, reader: _FacetReader) -> DatasetAlias | None:
     symlinks = reader.read(facets, SymlinksFacet)
     identifiers = (symlinks.identifiers if symlinks else None) or ()
-    others: list[DatasetReference] = [
+    other_names: list[DatasetReference] = [
         dataset_reference(each.namespace, each.name) for each in identifiers
     ]
     if (location := postgres_location(*key)) is not None:
-        others.append(location)
+        other_names.append(location)
     dataset = dataset_reference(*key)
-    others = [other for other in dict.fromkeys(others) if other != dataset]
-    return DatasetAlias(dataset=dataset, others=tuple(others)) if others else None
+    other_names = [other for other in dict.fromkeys(other_names) if other != dataset]
+    return DatasetAlias(dataset=dataset, others=tuple(other_names)) if other_names else None
 
 
 def _annotations_of(

@@ -114,13 +114,13 @@ def encode_events(events: Iterable[OpenLineageEvent], runs: Collection[str | Non
 def _events_to_store(
     events: Mapping[tuple[datetime, bytes], OpenLineageEvent],
 ) -> list[OpenLineageEvent]:
-    """The first event, which has the start time, and the last of events with equal content."""
-    ordered = sorted(events)
-    last_times = {content: at for at, content in ordered}
+    """The first event, which has the start time, and of events with equal content the last."""
+    sorted_keys = sorted(events)
+    last_times = {content: at for at, content in sorted_keys}
     return [
         events[key]
-        for number, key in enumerate(ordered)
-        if number == 0 or last_times[key[1]] == key[0]
+        for index, key in enumerate(sorted_keys)
+        if index == 0 or last_times[key[1]] == key[0]
     ]  # fmt: skip
 
 

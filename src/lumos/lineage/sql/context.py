@@ -49,7 +49,7 @@ class FromItem(NamedTuple):
 
 
 class UnresolvedColumn(NamedTuple):
-    """A name that matches no column or several; `column` is the most likely one, if any."""
+    """A name that matches no column or several; `column` is the most likely match, if any."""
 
     reason: str
     column: QueryColumn | None = None
@@ -149,7 +149,7 @@ class Scope:
         return unresolved or self._resolve_unknown(name)
 
     def _resolve_in_query(self, name: str) -> QueryColumn | UnresolvedColumn | None:
-        """Resolve an unqualified name without enclosing queries, known columns before guesses."""
+        """Resolve an unqualified name in this query only; known columns take precedence."""
         if name in self.merged_columns:
             return self.merged_columns[name]
         matches = [
@@ -203,7 +203,9 @@ class Scope:
 
 
 class SqlWatcher:
-    """Callbacks for each statement, resolved name and implicit use of columns; they do nothing.
+    """Callbacks for each statement, resolved name and implicit use of columns.
+
+    The methods do nothing by default.
 
     No edges are recorded for a script with a watcher.
     """
@@ -216,8 +218,8 @@ class SqlWatcher:
     ) -> None:
         """Called if a name, or a position in GROUP BY or ORDER BY, refers to a column."""
 
-    def on_join(self, join: exp.Expr, scope: Scope, before: int) -> None:
-        """Called after a join; the joined sources start at the index `before` of the scope."""
+    def on_join(self, join: exp.Expr, scope: Scope, first_joined: int) -> None:
+        """Called after a join; `first_joined` is the index of the first joined source."""
 
     def on_shared_column(
         self, name: str, sides: Sequence[QueryColumn | None], excerpt: Excerpt | None
@@ -235,8 +237,8 @@ class SqlWatcher:
     ) -> None:  # fmt: skip
         """Called if a row with all of its columns is used as one value."""
 
-    def on_columns_renamed(self, relation: QueryRelation, names: int) -> None:
-        """Called if the first `names` columns are renamed by position, as in t(a, b)."""
+    def on_columns_renamed(self, relation: QueryRelation, alias_count: int) -> None:
+        """Called if the first `alias_count` columns are renamed by position, as in t(a, b)."""
 
     def on_set_operation(
         self, node: exp.SetOperation, branches: Sequence[QueryRelation], *, is_by_name: bool
@@ -305,7 +307,7 @@ class AnalysisContext:
     def check_size(self, relation: QueryRelation) -> QueryRelation:
         """Return the same relation; raises StatementTooLarge if it has too many columns."""
         if len(relation.items) > MAX_COLUMNS:
-            raise StatementTooLarge(f"a query in it returns more than {MAX_COLUMNS:,} columns")
+            raise StatementTooLarge(f"one of its queries returns more than {MAX_COLUMNS:,} columns")
         self.count_origins(len(relation.items))
         return relation
 

@@ -59,7 +59,7 @@ _ALIASES: Final = {
 _NON_STATEMENTS: Final = (
     exp.Alias, exp.Aliases, exp.Condition, exp.Identifier, exp.Interval, exp.Paren, exp.Tuple,
 )  # fmt: skip
-# The most widely used first; the first that parses a statement is taken.
+# The most widely used dialects first; the first that parses a statement is used.
 _FALLBACK_ORDER: Final = (
     "spark", "bigquery", "snowflake", "postgres", "duckdb", "mysql", "tsql", "oracle", "trino",
     "clickhouse", "redshift", "hive", "sqlite", "databricks", "teradata", "presto", "athena",
@@ -84,8 +84,8 @@ def find_dialect(name: str | None) -> Dialect:
     try:
         return Dialect.get_or_raise(key or None)
     except ValueError:
-        known = [each for each in Dialect.classes if each]
-        raise UnknownName("SQL dialect", name or "", known) from None
+        known_names = [each for each in Dialect.classes if each]
+        raise UnknownName("SQL dialect", name or "", known_names) from None
 
 
 def dialect_label(dialect: Dialect) -> str:
@@ -177,7 +177,8 @@ def in_original_case(name: str) -> str:
 class NameCases:
     """Chooses the case of each name in the result.
 
-    A script may write a name quoted and unquoted, as in "Orders" and orders; unquoted wins.
+    A script may write a name quoted and unquoted, as in "Orders" and orders. The result then has
+    the unquoted form.
     """
 
     def __init__(self) -> None:
@@ -270,7 +271,7 @@ def dotted(parts: Sequence[str]) -> str:
 
 
 class FallbackParse(NamedTuple):
-    """A statement as parsed by another dialect."""
+    """A statement as parsed in another dialect."""
 
     dialect: str
     tokens: Sequence[Token]
@@ -304,9 +305,9 @@ def parse_in_other_dialect(
             nodes = dialect.parser().parse(tokens, text)
         except SqlglotError:
             continue
-        parsed = [node for node in nodes if node is not None]
-        if parsed and all(
-            is_statement(node) and not isinstance(node, exp.Command) for node in parsed
+        parsed_nodes = [node for node in nodes if node is not None]
+        if parsed_nodes and all(
+            is_statement(node) and not isinstance(node, exp.Command) for node in parsed_nodes
         ):
             return FallbackParse(name, tokens, nodes)
     return None
@@ -315,7 +316,7 @@ def parse_in_other_dialect(
 def tokenize_in_other_dialect(
     text: str, own_dialect: Dialect
 ) -> tuple[Dialect, list[Token]] | None:
-    """Tokenise a text in the first other dialect that can; None if none can."""
+    """Tokenise a text in the first other dialect that accepts it; None if no dialect does."""
     for dialect in map(find_dialect, _FALLBACK_ORDER):
         if not _has_same_quoting(text, own_dialect, dialect):
             continue
@@ -396,7 +397,7 @@ def _token_kind(dialect: Dialect, mark: str) -> str | None:
     if mark in tokenizer.QUOTES:
         return "string"
     if type(dialect) is Dialect and mark != '"':
-        # The dialect is unknown.
+        # The script's dialect is unknown.
         return None
     if mark in tokenizer.KEYWORDS:
         return "operator"

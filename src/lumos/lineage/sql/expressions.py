@@ -23,7 +23,7 @@ from lumos.lineage.sql.source_text import Clause, offset_of
 from lumos.model.lineage import Derivation, UseKind
 from lumos.model.paths import ELEMENT, KEY, VALUE
 
-# These return the value of one row, although the parser calls them aggregates.
+# Functions that return the value of one row, although the parser calls them aggregates.
 _SINGLE_ROW_FUNCTIONS: Final = (exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue)
 _WITHOUT_COLUMNS: Final = (
     exp.Identifier, exp.Literal, exp.DataType, exp.Var, exp.Star, exp.Null, exp.Boolean,
@@ -52,7 +52,7 @@ class ExpressionRole(NamedTuple):
         return self._replace(derivation=Derivation.TRANSFORMATION)
 
     def indirect(self, usage: UseKind, clause: Clause) -> "ExpressionRole":
-        """The role of a part that only influences the value; an enclosing indirect use stays."""
+        """The role of a part that only influences the value, unless an outer part already does."""
         if self.usage is not None:
             return self
         return self._replace(usage=usage, clause=clause, cast_to=None)
@@ -98,8 +98,10 @@ class ExpressionLineage:
             extended = path.then(step)
             if extended.excerpt is None:
                 extended = extended._replace(excerpt=excerpt)
-            earlier = self.origins.get(origin)
-            self.origins[origin] = extended if earlier is None else earlier.then(extended)
+            existing_path = self.origins.get(origin)
+            self.origins[origin] = (
+                extended if existing_path is None else existing_path.then(extended)
+            )
         self.uses.update(column.uses)
         if not column.is_resolved:
             self.is_resolved = False
@@ -258,7 +260,7 @@ class ExpressionReader:
         excerpt = self._excerpt(offset_of(node) or offset_of(node.parent), role)
         for column in columns:
             self._context.record_read(column)
-            # Marked as a star: no clause names the column, so a change would seem harmless.
+            # Marked as a star, because no clause names the column: a change would seem harmless.
             lineage.add(column, role.transformed(), None, is_star=True)
         self._context.watcher.on_whole_row(node, columns, role.usage, excerpt)
 

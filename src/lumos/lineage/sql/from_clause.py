@@ -46,7 +46,7 @@ _FLATTEN_COLUMNS: Final = ("seq", "key", "path", "index", "value", "this")
 
 
 class FromReader:
-    """Reads FROM and its joins into a scope, and adds their indirect uses to `clauses`."""
+    """Reads FROM and its joins into a scope, and adds their indirect uses to `clause_uses`."""
 
     def __init__(
         self, context: AnalysisContext, expressions: ExpressionReader, subqueries: SubqueryReader
@@ -56,34 +56,34 @@ class FromReader:
         self._subqueries = subqueries
         self._pivots = _PivotReader(context, expressions)
 
-    def fill(self, node: exp.Expr, scope: Scope, clauses: QueryRelation) -> None:
+    def fill(self, node: exp.Expr, scope: Scope, clause_uses: QueryRelation) -> None:
         """Read the FROM clause of a SELECT, UPDATE or DELETE."""
         scope.qualified_names = self._qualified_names(node)
         from_clause = node.args.get("from_")
         if from_clause is not None:
-            self.add(from_clause.this, scope, clauses)
+            self.add(from_clause.this, scope, clause_uses)
         match = node.args.get("match")
         if match is not None and scope.sources:
             source = scope.sources.pop()
             relation = self._pivots.match_recognize(match, source.relation, scope)
             self._add_source(scope, match.args.get("alias"), relation, match)
-        self._read_joins(node, scope, clauses)
+        self._read_joins(node, scope, clause_uses)
         for window in node.args.get("windows") or ():
             scope.windows[self._context.name(window.this)] = window
 
-    def _read_joins(self, node: exp.Expr, scope: Scope, clauses: QueryRelation) -> None:
+    def _read_joins(self, node: exp.Expr, scope: Scope, clause_uses: QueryRelation) -> None:
         filters: list[FromItem] = []
         conditions: list[exp.Expr] = []
         joins = node.args.get("joins") or []
         laterals = node.args.get("laterals") or []
         for lateral in laterals:
             if not joins or _starts_before(lateral, joins[0]):
-                self.add(lateral, scope, clauses)
+                self.add(lateral, scope, clause_uses)
         for join in joins:
             first_joined = len(scope.sources)
-            self.add(join.this, scope, clauses)
+            self.add(join.this, scope, clause_uses)
             self._context.watcher.on_join(join, scope, first_joined)
-            self._merge_shared_columns(join, scope, first_joined, clauses)
+            self._merge_shared_columns(join, scope, first_joined, clause_uses)
             for key in ("on", "match_condition"):
                 if join.args.get(key) is not None:
                     conditions.append(join.args[key])
@@ -91,11 +91,11 @@ class FromReader:
                 filters += scope.sources[first_joined:]
         for lateral in laterals:
             if joins and not _starts_before(lateral, joins[0]):
-                self.add(lateral, scope, clauses)
+                self.add(lateral, scope, clause_uses)
         for condition in conditions:
-            self._expressions.read_condition(condition, scope, clauses, UseKind.JOIN, Clause.ON)
+            self._expressions.read_condition(condition, scope, clause_uses, UseKind.JOIN, Clause.ON)
         if filters:
-            clauses.parents += [source.relation for source in filters]
+            clause_uses.parents += [source.relation for source in filters]
             ids = {id(source) for source in filters}
             scope.sources = [each for each in scope.sources if id(each) not in ids]
 
@@ -111,37 +111,37 @@ class FromReader:
 
         return collect
 
-    def add(self, node: exp.Expr, scope: Scope, clauses: QueryRelation) -> None:
+    def add(self, node: exp.Expr, scope: Scope, clause_uses: QueryRelation) -> None:
         """Add one item of FROM to the scope, with the joins inside of it."""
         alias = node.args.get("alias")
         if isinstance(node, exp.Table):
-            self._add_table(node, scope, clauses)
+            self._add_table(node, scope, clause_uses)
         elif isinstance(node, exp.Subquery):
-            self._add_subquery(node, scope, clauses)
+            self._add_subquery(node, scope, clause_uses)
         elif isinstance(node, exp.Lateral):
-            self._add_lateral(node, scope, clauses)
+            self._add_lateral(node, scope, clause_uses)
         elif isinstance(node, exp.Unnest):
-            self._add_unnest(node, scope, clauses)
+            self._add_unnest(node, scope, clause_uses)
         elif isinstance(node, exp.Values):
-            relation = self._read_values(node, scope, clauses)
+            relation = self._read_values(node, scope, clause_uses)
             self._add_source(scope, alias, relation, node)
         elif isinstance(node, exp.Pivot):
-            self._add_pivot_statement(node, scope, clauses)
+            self._add_pivot_statement(node, scope, clause_uses)
         elif isinstance(node, exp.Final):
-            self.add(node.this, scope, clauses)
+            self.add(node.this, scope, clause_uses)
         elif isinstance(node, exp.Stream) and isinstance(node.this, exp.Subquery):
             # Databricks: STREAM(table)
             table = node.this.this
             if alias is not None:
                 table.set("alias", alias)
-            self.add(table, scope, clauses)
+            self.add(table, scope, clause_uses)
         elif isinstance(node, exp.Query):
             relation = self._subqueries.read(node, scope.outer, scope.ctes)
             self._add_source(scope, alias, relation, node)
         else:
-            self._add_function(node, alias, scope, clauses)
+            self._add_function(node, alias, scope, clause_uses)
         if isinstance(node, exp.Table | exp.Subquery):
-            self._read_joins(node, scope, clauses)
+            self._read_joins(node, scope, clause_uses)
 
     def _add_source(
         self, scope: Scope, alias: exp.Expr | None, relation: QueryRelation, node: exp.Expr,
@@ -163,18 +163,18 @@ class FromReader:
         return [self._context.name(each.this if isinstance(each, exp.ColumnDef) else each)
                 for each in columns or ()]  # fmt: skip
 
-    def _add_table(self, node: exp.Table, scope: Scope, clauses: QueryRelation) -> None:
+    def _add_table(self, node: exp.Table, scope: Scope, clause_uses: QueryRelation) -> None:
         alias = node.args.get("alias")
         if node.args.get("rows_from"):
             for each in node.args["rows_from"]:
-                self._add_function(each.this, alias, scope, clauses)
+                self._add_function(each.this, alias, scope, clause_uses)
             return
         if isinstance(node.this, exp.Var | exp.Literal):
             # Files, such as Snowflake's @stage or 's3://bucket/data.parquet'.
             self._add_source(scope, alias, QueryRelation([ValueStar(QueryColumn("*"))]), node)
             return
         if isinstance(node.this, exp.Values):
-            self._add_source(scope, alias, self._read_values(node.this, scope, clauses), node)
+            self._add_source(scope, alias, self._read_values(node.this, scope, clause_uses), node)
             return
         if isinstance(node.this, exp.Query):
             relation = self._subqueries.read(node.this, scope.outer, scope.ctes)
@@ -188,7 +188,7 @@ class FromReader:
         if isinstance(node.this, exp.Func) and not is_literal_identifier(node.this):
             if isinstance(node.this, exp.DynamicIdentifier):
                 self._context.add_problem("a table whose name is computed at run time", None)
-            self._add_function(node.this, alias, scope, clauses, item=node)
+            self._add_function(node.this, alias, scope, clause_uses, item=node)
             return
         parts = self._context.table_name(node)
         if len(parts) == 1 and parts[0] in scope.ctes:
@@ -217,11 +217,11 @@ class FromReader:
         name = self._context.name(alias.this) if alias is not None else parts[-1]
         scope.sources.append(FromItem(name, relation, (), True))
 
-    def _add_subquery(self, node: exp.Subquery, scope: Scope, clauses: QueryRelation) -> None:
+    def _add_subquery(self, node: exp.Subquery, scope: Scope, clause_uses: QueryRelation) -> None:
         alias = node.args.get("alias")
         is_join = _is_join_in_brackets(node.this)
         if is_join and alias is None:
-            self.add(node.this, scope, clauses)
+            self.add(node.this, scope, clause_uses)
             return
         if is_join:
             inner = self._context.scope(scope.outer, scope.ctes)
@@ -237,27 +237,29 @@ class FromReader:
             relation = self._subqueries.read(node.this, scope.outer, ctes)
         self._add_source(scope, alias, relation, node)
 
-    def _add_pivot_statement(self, node: exp.Pivot, scope: Scope, clauses: QueryRelation) -> None:
+    def _add_pivot_statement(
+        self, node: exp.Pivot, scope: Scope, clause_uses: QueryRelation
+    ) -> None:
         inner = self._context.scope(scope.outer, scope.ctes)
-        self.add(node.this, inner, clauses)
+        self.add(node.this, inner, clause_uses)
         relation = self._pivots.pivot_statement(node, inner.sources[0].relation, scope)
         self._add_source(scope, node.args.get("alias"), relation, node)
 
-    def _add_lateral(self, node: exp.Lateral, scope: Scope, clauses: QueryRelation) -> None:
+    def _add_lateral(self, node: exp.Lateral, scope: Scope, clause_uses: QueryRelation) -> None:
         alias = node.args.get("alias")
         if isinstance(node.this, exp.Query):
             relation = self._subqueries.query(node.this, scope)
             self._add_source(scope, alias, relation, node)
         elif isinstance(node.this, exp.Unnest):
-            self._add_unnest(node.this, scope, clauses, alias=alias)
+            self._add_unnest(node.this, scope, clause_uses, alias=alias)
         else:
-            self._add_function(node.this, alias, scope, clauses, item=node)
+            self._add_function(node.this, alias, scope, clause_uses, item=node)
 
     def _add_unnest(
         self,
         node: exp.Unnest,
         scope: Scope,
-        clauses: QueryRelation,
+        clause_uses: QueryRelation,
         *,
         alias: exp.Expr | None = None,
     ) -> None:
@@ -272,7 +274,7 @@ class FromReader:
         values: list[QueryColumn] = []
         for each in arrays:
             lineage = self._expressions.read([each], scope, ExpressionRole(Clause.ITEM))
-            clauses.parents += lineage.relations
+            clause_uses.parents += lineage.relations
             element = ListElement(each, is_expanded=is_expanded)
             values.append(
                 lineage.column("*").part(
@@ -303,19 +305,21 @@ class FromReader:
         scope.sources.append(FromItem(name, relation, (), not names))
 
     def _read_value(
-        self, nodes: Iterable[exp.Expr], scope: Scope, clauses: QueryRelation
+        self, nodes: Iterable[exp.Expr], scope: Scope, clause_uses: QueryRelation
     ) -> QueryColumn:
         role = ExpressionRole(Clause.ITEM, derivation=Derivation.TRANSFORMATION)
         lineage = self._expressions.read(nodes, scope, role)
-        clauses.parents += lineage.relations
+        clause_uses.parents += lineage.relations
         return lineage.column("*")
 
-    def _read_values(self, node: exp.Values, scope: Scope, clauses: QueryRelation) -> QueryRelation:
+    def _read_values(
+        self, node: exp.Values, scope: Scope, clause_uses: QueryRelation
+    ) -> QueryRelation:
         columns: list[QueryColumn] = []
         for row in node.expressions:
             cells = row.expressions if isinstance(row, exp.Tuple) else [row]
             for position, cell in enumerate(cells):
-                value = self._read_value([cell], scope, clauses)
+                value = self._read_value([cell], scope, clause_uses)
                 value.definition = cell
                 if position < len(columns):
                     columns[position] = columns[position].merge(value)
@@ -328,23 +332,25 @@ class FromReader:
         return relation
 
     def _add_function(
-        self, node: exp.Expr, alias: exp.Expr | None, scope: Scope, clauses: QueryRelation,
+        self, node: exp.Expr, alias: exp.Expr | None, scope: Scope, clause_uses: QueryRelation,
         *, item: exp.Expr | None = None,
     ) -> None:  # fmt: skip
         """Add a table function, whose columns are all derived from its arguments."""
         # OPENJSON ... WITH, JSON_TABLE and similar functions declare their columns.
-        declared = node.find_all(exp.OpenJSONColumnDef, exp.JSONColumnDef, exp.ColumnDef)
-        names = self._alias_columns(alias) or [self._context.name(each.this) for each in declared]
-        flattens = self._context.traits.has_flatten
-        if flattens and isinstance(node.this, exp.Explode):
+        declared_columns = node.find_all(exp.OpenJSONColumnDef, exp.JSONColumnDef, exp.ColumnDef)
+        names = self._alias_columns(alias) or [
+            self._context.name(each.this) for each in declared_columns
+        ]
+        has_flatten = self._context.traits.has_flatten
+        if has_flatten and isinstance(node.this, exp.Explode):
             names = names or list(_FLATTEN_COLUMNS)
         name = self._context.name(alias.this) if alias is not None and alias.this else ""
-        if isinstance(node, exp.Explode | exp.Inline) and names and not flattens:
+        if isinstance(node, exp.Explode | exp.Inline) and names and not has_flatten:
             lineage, columns = self._expressions.read_elements(node, names, scope)
-            clauses.parents += lineage.relations
+            clause_uses.parents += lineage.relations
             scope.sources.append(FromItem(name, QueryRelation(columns)))
             return
-        value = self._read_value([node], scope, clauses)
+        value = self._read_value([node], scope, clause_uses)
         row_numbers = self._row_number_columns(item, names)
         items: list[RelationItem] = [
             QueryColumn(name) if name in row_numbers else value.with_name(name) for name in names
@@ -359,7 +365,7 @@ class FromReader:
         return {"seq", "index"} if is_flattened else set()
 
     def _merge_shared_columns(
-        self, join: exp.Expr, scope: Scope, first_joined: int, clauses: QueryRelation
+        self, join: exp.Expr, scope: Scope, first_joined: int, clause_uses: QueryRelation
     ) -> None:
         """Merge the columns that USING and NATURAL compare into one column."""
         using = join.args.get("using") or ()
@@ -384,7 +390,7 @@ class FromReader:
                     lineage.add(side, ExpressionRole(Clause.ON, UseKind.JOIN), None)
             excerpt = self._context.excerpt(offset, clause)
             for use in lineage.uses:
-                clauses.uses[OriginUse(use.origin, use.usage, excerpt)] = None
+                clause_uses.uses[OriginUse(use.origin, use.usage, excerpt)] = None
             self._context.watcher.on_shared_column(name, sides, excerpt)
             scope.merged_columns[name] = _coalesce(sides[:1] if _is_filter(join) else sides, name)
 
@@ -493,13 +499,13 @@ class _PivotReader:
         columns: Iterable[RelationItem],
         consumed: set[str],
     ) -> QueryRelation:
-        """The columns of GROUP BY, or else those that were not consumed, and the new columns."""
+        """The columns of GROUP BY, or else those that PIVOT does not use, and the new columns."""
         unchanged: list[RelationItem] = []
         group = node.args.get("group")
         if isinstance(group, exp.Group):
             names = [self._context.name(each.this) for each in group.find_all(exp.Column)]
-            grouped = [relation.find(name) or relation.guess(name) for name in names]
-            unchanged += [column for column in grouped if column is not None]
+            grouped_columns = [relation.find(name) or relation.guess(name) for name in names]
+            unchanged += [column for column in grouped_columns if column is not None]
         else:
             for item in relation.items:
                 if isinstance(item, Star):
@@ -538,7 +544,7 @@ class _PivotReader:
         return columns, self._column_names(consumed)
 
     def _pivot_names(self, pivot: exp.Expr, fields: list[exp.In]) -> list[str]:
-        """The names of the new columns, as derived by the dialect and as written in the query."""
+        """The names of the new columns: those that the dialect derives and those in the query."""
         names = [self._context.name(each) for each in pivot.args.get("columns") or ()]
         has_alias = any(isinstance(each, exp.Alias) for each in pivot.expressions)
         if len(pivot.expressions) == 1 and not (has_alias and names):
@@ -607,6 +613,6 @@ def _file_of(node: exp.Expr) -> str | None:
     return file if "://" in file or file.startswith("/") else None
 
 
-def _starts_before(one: exp.Expr, other: exp.Expr) -> bool:
-    first, second = offset_of(one), offset_of(other)
+def _starts_before(node: exp.Expr, other_node: exp.Expr) -> bool:
+    first, second = offset_of(node), offset_of(other_node)
     return first is not None and second is not None and first < second

@@ -20,7 +20,7 @@ from lumos.lineage.sql.relation import (
 )
 from lumos.lineage.sql.source_text import Clause, offset_and_depth, offset_of
 
-# These return one of their arguments: `ARRAY_AGG(t ORDER BY x LIMIT 1)[OFFSET(0)]`.
+# Expressions that return a value of their argument: `ARRAY_AGG(t ORDER BY x LIMIT 1)[OFFSET(0)]`.
 _ARGUMENT_SELECTORS: Final = (
     exp.Paren, exp.AnyValue, exp.ArrayAgg, exp.Bracket, exp.HavingMax, exp.IgnoreNulls, exp.Limit,
     exp.Order, exp.RespectNulls,
@@ -34,26 +34,26 @@ class ProjectionReader:
         self._context = context
         self._expressions = expressions
 
-    def read(self, node: exp.Select, scope: Scope, clauses: QueryRelation) -> QueryRelation:
-        """The result of the projections; subqueries become parents of `clauses`."""
+    def read(self, node: exp.Select, scope: Scope, clause_uses: QueryRelation) -> QueryRelation:
+        """The result of the projections; subqueries become parents of `clause_uses`."""
         items: list[RelationItem] = []
         implicit_names: dict[str, QueryColumn] = {}
         for projection in node.expressions:
             star = _star_of(projection)
             if star is not None:
                 count_before = len(items)
-                items += self._read_star(star, projection, scope, clauses)
+                items += self._read_star(star, projection, scope, clause_uses)
                 self._context.count_origins(len(items) - count_before)
                 continue
             if isinstance(projection, exp.EQ | exp.PropertyEQ) and isinstance(
                 projection.this, exp.Parameter
             ):
                 # SELECT @total = SUM(amount) assigns a variable and returns nothing.
-                value = self._read_expression(projection.expression, scope, clauses)
+                value = self._read_expression(projection.expression, scope, clause_uses)
                 variable = self._context.name(projection.this)
                 self._context.variable_values[variable] = value.column(variable)
                 continue
-            columns = self._read_columns(projection, scope, clauses)
+            columns = self._read_columns(projection, scope, clause_uses)
             items += columns
             if isinstance(projection, exp.Alias | exp.Aliases):
                 if self._context.traits.has_lateral_aliases:
@@ -67,11 +67,13 @@ class ProjectionReader:
         return relation
 
     def _read_columns(
-        self, node: exp.Expr, scope: Scope, clauses: QueryRelation
+        self, node: exp.Expr, scope: Scope, clause_uses: QueryRelation
     ) -> list[QueryColumn]:
         if isinstance(node, exp.QueryTransform) and isinstance(node.args.get("schema"), exp.Schema):
             # Hive's TRANSFORM (a, b) USING 'script' AS (c, d)
-            lineage = self._read_expression(exp.Tuple(expressions=node.expressions), scope, clauses)
+            lineage = self._read_expression(
+                exp.Tuple(expressions=node.expressions), scope, clause_uses
+            )
             outputs = node.args["schema"].expressions
             return [lineage.column(self._context.name(each.this)) for each in outputs]
         inner = node.this if isinstance(node, exp.Alias | exp.Aliases) else node
@@ -83,12 +85,12 @@ class ProjectionReader:
             aliases = node.expressions if isinstance(node, exp.Aliases) else [node.args["alias"]]
             names = [self._context.name(each) for each in aliases]
             lineage, columns = self._expressions.read_elements(inner, names, scope)
-            clauses.parents += lineage.absorb_subqueries(self._context.count_origins)
+            clause_uses.parents += lineage.absorb_subqueries(self._context.count_origins)
             return columns
         if isinstance(node, exp.Aliases):
-            lineage = self._read_expression(node.this, scope, clauses)
+            lineage = self._read_expression(node.this, scope, clause_uses)
             return [lineage.column(self._context.name(name)) for name in node.expressions]
-        lineage = self._read_expression(node, scope, clauses)
+        lineage = self._read_expression(node, scope, clause_uses)
         column = lineage.column(output_name(node, self._context), definition=node)
         if isinstance(inner, exp.Struct):
             column.fields = self._struct_fields(inner, scope)
@@ -109,15 +111,15 @@ class ProjectionReader:
         return fields
 
     def _read_expression(
-        self, node: exp.Expr, scope: Scope, clauses: QueryRelation
+        self, node: exp.Expr, scope: Scope, clause_uses: QueryRelation
     ) -> ExpressionLineage:
         end = offset_of(node.args.get("alias")) if isinstance(node, exp.Alias) else None
         lineage = self._expressions.read([node], scope, ExpressionRole(Clause.ITEM, end=end))
-        clauses.parents += lineage.absorb_subqueries(self._context.count_origins)
+        clause_uses.parents += lineage.absorb_subqueries(self._context.count_origins)
         return lineage
 
     def _read_star(
-        self, star: exp.Star, node: exp.Expr, scope: Scope, clauses: QueryRelation
+        self, star: exp.Star, node: exp.Expr, scope: Scope, clause_uses: QueryRelation
     ) -> Iterator[RelationItem]:
         name = self._context.name
         excluded = list(self._excluded_columns(star, scope))
@@ -128,7 +130,7 @@ class ProjectionReader:
         replaced_names: set[str] = set()
         pattern = star.args.get("ilike")
         pattern_regex = _like_regex(pattern.name) if isinstance(pattern, exp.Literal) else None
-        items = list(self._expand_star(node, scope, clauses))
+        items = list(self._expand_star(node, scope, clause_uses))
         self._notify_named_columns(
             [
                 *excluded,
@@ -145,20 +147,22 @@ class ProjectionReader:
             ):
                 continue
             if isinstance(item, Star):
-                left_out = excluded_names | set(replaced)
-                yield LimitedStar(item, left_out, renamed) if left_out or renamed else item
+                missing = excluded_names | set(replaced)
+                yield LimitedStar(item, missing, renamed) if missing or renamed else item
             elif item.name in replaced:
                 replaced_names.add(item.name)
                 node = replaced[item.name]
-                yield self._read_expression(node, scope, clauses).column(item.name, definition=node)
+                yield self._read_expression(node, scope, clause_uses).column(
+                    item.name, definition=node
+                )
             elif item.name not in excluded_names:
                 yield item.with_name(renamed.get(item.name, item.name))
         for column, expression in replaced.items():
             if column not in replaced_names:
-                yield self._read_expression(expression, scope, clauses).column(column)
+                yield self._read_expression(expression, scope, clause_uses).column(column)
 
     def _excluded_columns(self, star: exp.Star, scope: Scope) -> Iterator[exp.Expr]:
-        """The columns that a star excludes; a field of a struct is not excluded, only read."""
+        """The columns that a star excludes; fields of structs are read, but not excluded."""
         for each in star.args.get("except_") or ():
             if isinstance(each, exp.Anonymous):
                 # ClickHouse's EXCEPT STRICT (a, b)
@@ -189,10 +193,10 @@ class ProjectionReader:
             self._context.watcher.on_star_columns_named(each, columns, excerpt)
 
     def _expand_star(
-        self, node: exp.Expr, scope: Scope, clauses: QueryRelation
+        self, node: exp.Expr, scope: Scope, clause_uses: QueryRelation
     ) -> Iterator[RelationItem]:
         if isinstance(node, exp.Dot) and not isinstance(node.this, exp.Column):
-            yield from self._expand_struct(node.this, scope, clauses)
+            yield from self._expand_struct(node.this, scope, clause_uses)
             return
         qualifier = _qualifier(node)
         if qualifier is None:
@@ -214,7 +218,7 @@ class ProjectionReader:
             yield from (column.via_star() for column in struct.fields.values())
             return
         if not isinstance(struct, QueryColumn):
-            yield ValueStar(self._read_expression(qualifier, scope, clauses).column("*"))
+            yield ValueStar(self._read_expression(qualifier, scope, clause_uses).column("*"))
             return
         excerpt = self._context.excerpt(offset_of(qualifier), Clause.ITEM)
         self._context.record_read(struct)
@@ -226,10 +230,10 @@ class ProjectionReader:
         yield ValueStar(value)
 
     def _expand_struct(
-        self, node: exp.Expr, scope: Scope, clauses: QueryRelation
+        self, node: exp.Expr, scope: Scope, clause_uses: QueryRelation
     ) -> Iterator[RelationItem]:
         """All fields of a value, such as BigQuery's `IF(new.id IS NULL, old, new).*`."""
-        lineage = self._read_expression(node, scope, clauses)
+        lineage = self._read_expression(node, scope, clause_uses)
         rows: list[QueryRelation] = []
         for value in _possible_values(node):
             if isinstance(value, exp.Struct):
@@ -243,7 +247,7 @@ class ProjectionReader:
             yield ValueStar(lineage.column("*"))
             return
         # The condition that selects the row influences all of its fields.
-        clauses.uses.update(lineage.uses)
+        clause_uses.uses.update(lineage.uses)
         for item in combine_branches(rows, is_by_name=True).items:
             yield item.via_star() if isinstance(item, QueryColumn) else item
 
@@ -337,7 +341,7 @@ def _qualifier(node: exp.Expr) -> exp.Column | None:
 
 
 def _implicit_names(node: exp.Expr, context: AnalysisContext) -> Iterator[str]:
-    """The name of a column without an alias: the name of the cast column or of the function."""
+    """The names of an expression without an alias: that of the cast column or of the function."""
     if isinstance(node, exp.Cast):
         inner = node.this
         while isinstance(inner, exp.Cast | exp.Paren):

@@ -77,7 +77,7 @@ class QueryReader:
                 self.context.traits.recurses_without_keyword
             )
             if each.args.get("scalar") and not isinstance(each.this, exp.Query):
-                # It may use the FROM clause, so `_read_select` reads it later.
+                # The expression may use the FROM clause, so `_read_select` reads it later.
                 continue
             if each.args.get("scalar"):
                 # ClickHouse's WITH (query or expression) AS name defines a scalar.
@@ -104,11 +104,11 @@ class QueryReader:
         """
         ctes = self.read_ctes(body, outer, ctes)
         operands = [operand for operand, _ in _operands(body)]
-        start = [each for each in operands if not self._reads_cte(each, name)]
-        if not start or len(start) == len(operands):
+        initial_operands = [each for each in operands if not self._reads_cte(each, name)]
+        if not initial_operands or len(initial_operands) == len(operands):
             return self.context.with_column_names(columns, self.read(body, outer, ctes))
         all_ctes = dict(ctes)
-        relation = combine_branches([self.read(each, outer, ctes) for each in start])
+        relation = combine_branches([self.read(each, outer, ctes) for each in initial_operands])
         all_ctes[name] = self.context.with_column_names(columns, relation)
         previous_origins: list[set[object]] = []
         for _ in range(_MAX_RECURSION_ROUNDS):
@@ -144,23 +144,23 @@ class QueryReader:
         self, node: exp.SetOperation, outer: Scope | None, ctes: Mapping[str, QueryRelation]
     ) -> QueryRelation:
         branches: list[QueryRelation] = []
-        filtering: list[QueryRelation] = []
+        excluded: list[QueryRelation] = []
         is_by_name = False
         for operand, operation in _operands(node):
             relation = self.read(operand, outer, ctes)
             if isinstance(operation, exp.Except):
-                filtering.append(relation)
+                excluded.append(relation)
             else:
                 branches.append(relation)
             is_by_name = is_by_name or bool(operation is not None and operation.args.get("by_name"))
         # The second query of EXCEPT adds no values to the result, but may widen its types. Only
         # watchers derive types.
-        all_branches = [*branches, *filtering]
+        all_branches = [*branches, *excluded]
         combined = combine_branches(
             all_branches if self.context.is_watched else branches, is_by_name=is_by_name
         )
         self.context.watcher.on_set_operation(node, all_branches, is_by_name=is_by_name)
-        for relation in filtering:
+        for relation in excluded:
             combined.parents.append(relation)
             for column in relation.all_columns():
                 combined.uses.update(
@@ -181,27 +181,27 @@ class QueryReader:
             return relation
         scope = self.context.scope(outer, ctes)
         scope.aliases = {column.name: column for column in relation.columns}
-        ordered = QueryRelation(relation.items, table=relation.table)
-        ordered.implicit_names = relation.implicit_names
-        ordered.parents = [relation]
-        self._read_sort_clauses(node, scope, ordered)
-        return ordered
+        sorted_relation = QueryRelation(relation.items, table=relation.table)
+        sorted_relation.implicit_names = relation.implicit_names
+        sorted_relation.parents = [relation]
+        self._read_sort_clauses(node, scope, sorted_relation)
+        return sorted_relation
 
     def _read_select(
         self, node: exp.Select, outer: Scope | None, ctes: Mapping[str, QueryRelation]
     ) -> QueryRelation:
         scope = self.context.scope(outer, ctes)
-        clauses = QueryRelation()
-        self.sources.fill(node, scope, clauses)
+        clause_uses = QueryRelation()
+        self.sources.fill(node, scope, clause_uses)
         clause = node.args.get("with_")
         for each in clause.expressions if clause is not None else ():
             if each.args.get("scalar") and not isinstance(each.this, exp.Query):
                 name = self.context.name(each.args["alias"].this)
                 lineage = self.expressions.read([each.this], scope, ExpressionRole(Clause.ITEM))
                 self.context.scalars[name] = lineage.column(name)
-        relation = self.projections.read(node, scope, clauses)
-        relation.uses.update(clauses.uses)
-        relation.parents += [*clauses.parents, *(source.relation for source in scope.sources)]
+        relation = self.projections.read(node, scope, clause_uses)
+        relation.uses.update(clause_uses.uses)
+        relation.parents += [*clause_uses.parents, *(source.relation for source in scope.sources)]
         self._read_clauses(node, scope, relation)
         return relation
 

@@ -34,6 +34,7 @@ _SECRET_ASSIGNMENT: Final = re.compile(
 _WORD: Final = re.compile(r"\w+")
 # Functions whose arguments are keys or protected values.
 _CRYPTO_FUNCTION: Final = re.compile(r"crypt|hmac|keyset|pgp_sym", re.IGNORECASE)
+# Tokens between a name and its value.
 _SEPARATORS: Final = frozenset(
     {"=", ":=", "=>", ":", "==", "<>", "!=", "(", "IN", "NOT", "BY", "LIKE"}
 )
@@ -91,7 +92,7 @@ def has_secret_name(text: str) -> bool:
 
 
 def replace_tokens(text: str, replacements: Iterable[tuple[Token, str]]) -> str:
-    """Replace some tokens of a text by texts that are not longer, padded with blanks."""
+    """Replace tokens of a text by texts of at most the same length, padded with blanks."""
     pieces: list[str] = []
     offset = 0
     for token, replacement in replacements:
@@ -108,10 +109,10 @@ def replace_tokens(text: str, replacements: Iterable[tuple[Token, str]]) -> str:
 def _masks(text: str, tokens: Sequence[Token]) -> Iterator[tuple[Token, str]]:
     """The tokens that contain secrets, with their masked texts."""
     open_brackets: list[int] = []
-    for number, token in enumerate(tokens):
+    for position, token in enumerate(tokens):
         kind = token.token_type
         if kind is TokenType.L_PAREN:
-            open_brackets.append(number)
+            open_brackets.append(position)
         elif kind is TokenType.R_PAREN:
             if open_brackets:
                 open_brackets.pop()
@@ -120,7 +121,7 @@ def _masks(text: str, tokens: Sequence[Token]) -> Iterator[tuple[Token, str]]:
             bracket = open_brackets[-1] if open_brackets else None
             new = (
                 _mask_literal(old)
-                if _is_secret(tokens, number, bracket)
+                if _is_secret(tokens, position, bracket)
                 else _mask_secret_parts(old)
             )
             if new != old:
@@ -133,20 +134,20 @@ def _masks(text: str, tokens: Sequence[Token]) -> Iterator[tuple[Token, str]]:
                 yield token, new
 
 
-def _is_secret(tokens: Sequence[Token], number: int, bracket: int | None) -> bool:
+def _is_secret(tokens: Sequence[Token], position: int, bracket: int | None) -> bool:
     """Whether the names around a literal show that it is a secret.
 
     `bracket` is the index of the bracket around the literal. The name before it may be the key of
     a list of secrets, or a cryptographic function.
     """
     list_name = _name_before(tokens, bracket) if bracket is not None else ""
-    names = (_name_before(tokens, number), list_name, _alias_after(tokens, number))
+    names = (_name_before(tokens, position), list_name, _alias_after(tokens, position))
     return bool(_CRYPTO_FUNCTION.search(list_name)) or any(map(_SECRET_NAME.search, names))
 
 
-def _name_before(tokens: Sequence[Token], number: int) -> str:
+def _name_before(tokens: Sequence[Token], position: int) -> str:
     """The name before a value, as in `password = 'x'`, `IDENTIFIED BY 'x'`, `password 'x'`."""
-    for index in range(number - 1, max(number - 2 - _MAX_SEPARATORS, -1), -1):
+    for index in range(position - 1, max(position - 2 - _MAX_SEPARATORS, -1), -1):
         token = tokens[index]
         if token.text.upper() not in _SEPARATORS:
             # In {'password': 'x'}, the first literal is a key; other literals are values.
@@ -155,9 +156,9 @@ def _name_before(tokens: Sequence[Token], number: int) -> str:
     return ""
 
 
-def _alias_after(tokens: Sequence[Token], number: int) -> str:
+def _alias_after(tokens: Sequence[Token], position: int) -> str:
     """The alias after a value, as in `'x' AS password`."""
-    index = number + 1
+    index = position + 1
     if index < len(tokens) and tokens[index].token_type is TokenType.ALIAS:
         index += 1
         return tokens[index].text if index < len(tokens) else ""
@@ -197,7 +198,7 @@ def _mask_text(text: str) -> str:
     return re.sub(r"[^\n]", "*", text)
 
 
-# Later statements may depend on these.
+# Statements that later statements may depend on.
 _DATA_STATEMENTS: Final = (
     exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.MultitableInserts, exp.Alter, exp.Drop,
     exp.Declare, exp.Cache,
@@ -238,7 +239,7 @@ class StoredText:
         self._omitted, self._unparsed = [], []
 
     def add_blank(self, text: str) -> None:
-        """Add a part of which only the line breaks are stored."""
+        """Add the line breaks of a part whose text is not stored."""
         self._parts.append(_blank(text))
 
     @property

@@ -48,8 +48,8 @@ class OriginPath(NamedTuple):
     cast_to: str | None = None
     is_star: bool = False
     excerpt: Excerpt | None = None
-    # A part of a larger value, such as an element of UNNEST(items). The later clause that names the
-    # part then replaces the excerpt, since it describes the value better.
+    # Whether the value is a part of a larger one, such as an element of UNNEST(items). A later
+    # clause that names the part then replaces the excerpt, since it describes the value better.
     is_part: bool = False
     # Other paths from the same origin, such as through other branches of a UNION.
     alternatives: "tuple[OriginPath, ...]" = ()
@@ -196,8 +196,8 @@ class QueryColumn:
     ) -> "QueryColumn":
         """A part of the value as a column: an element, a key or value of a map, or a field.
 
-        `steps` lead to the part, as in `items[].sku`. With `is_unknown_field`, the column is some
-        unknown field of the value at the end of the steps.
+        `steps` lead to the part, as in `items[].sku`. With `is_unknown_field`, the column is a
+        field of the value at the end of the steps, but it is not known which one.
         """
         origins: OriginPaths = {}
         for (table, column), path in self.origins.items():
@@ -207,7 +207,7 @@ class QueryColumn:
             derivation = Derivation.TRANSFORMATION if is_unknown_field else Derivation.IDENTITY
             nested = nested_name(column, *steps)
             if nested == column:
-                # The name has no nested form: the part counts as computed from the whole column.
+                # The path cannot be written: the part is treated as computed from the whole column.
                 derivation = Derivation.TRANSFORMATION
             origins[table, nested] = path._replace(
                 derivation=derivation, is_star=False, is_part=True, alternatives=()
@@ -271,7 +271,7 @@ class Star:
         raise NotImplementedError
 
     def as_column(self) -> QueryColumn:
-        """One column that stands for all columns."""
+        """One column `*` that represents all columns of the star."""
         raise NotImplementedError
 
     @property
@@ -339,8 +339,8 @@ class LimitedStar(Star):
 class UnionStar(Star):
     """The unknown columns of several queries, merged by name.
 
-    Branches may share their stars, as in a chain of WITH queries that each read the one before
-    twice. So each result is only computed once.
+    Each result is cached, since branches may share their stars: in a chain of WITH queries that
+    each read the previous one twice, the work would double with every query.
     """
 
     def __init__(self, branches: "list[QueryRelation]") -> None:
@@ -388,7 +388,7 @@ class QueryRelation:
         self.table = table
         self.uses: Uses = {}
         self.parents: list[QueryRelation] = []
-        # Names that some dialects give to unnamed columns.
+        # Unnamed columns, by the names that some dialects derive for them.
         self.implicit_names: dict[str, QueryColumn] = {}
         self._by_name: dict[str, QueryColumn] = {}
         self.stars: list[Star] = []
@@ -431,7 +431,7 @@ class QueryRelation:
     def with_column_names(self, names: list[str]) -> "QueryRelation":
         """The relation with its columns renamed by position.
 
-        From the first star on, each name stands for any column of that star.
+        A name at or after the position of the first star may be any column of that star.
         """
         if not names:
             return self
@@ -441,8 +441,8 @@ class QueryRelation:
                 break
             item = items[position]
             if isinstance(item, Star):
-                any_column = item.as_column()
-                items[position:] = [any_column.with_name(each) for each in names[position:]]
+                star_column = item.as_column()
+                items[position:] = [star_column.with_name(each) for each in names[position:]]
                 break
             items[position] = item.with_name(name)
         renamed = QueryRelation(items, table=self.table)

@@ -121,7 +121,7 @@ def _reference(parts: Parts, platform: str | None) -> DatasetReference:
 def _unchanged_copies(script: ScriptLineage) -> set[Parts]:
     """The tables that are unchanged copies of one other table."""
     sources: defaultdict[Parts, set[Parts]] = defaultdict(set)
-    changed: set[Parts] = set()
+    changed_tables: set[Parts] = set()
     for edge in script.edges:
         if edge.to_table is None:
             continue
@@ -130,7 +130,7 @@ def _unchanged_copies(script: ScriptLineage) -> set[Parts]:
             edge.derivation is Derivation.IDENTITY and is_lineage_column(edge.from_column)
         ):
             # The column is computed, or a part of the original one.
-            changed.add(edge.to_table)
+            changed_tables.add(edge.to_table)
     derived_columns: defaultdict[Parts, set[str | None]] = defaultdict(set)
     for edge in script.edges:
         if edge.to_table is not None and edge.usage is None:
@@ -139,8 +139,12 @@ def _unchanged_copies(script: ScriptLineage) -> set[Parts]:
         sources[write.table].update(write.sources)
         if set(write.columns) - derived_columns[write.table]:
             # A column is a literal or a function without arguments.
-            changed.add(write.table)
-    return {table for table, tables in sources.items() if len(tables) == 1 and table not in changed}
+            changed_tables.add(write.table)
+    return {
+        table
+        for table, tables in sources.items()
+        if len(tables) == 1 and table not in changed_tables
+    }
 
 
 def _mapping(edge: ColumnEdge, file: str | None) -> ColumnMapping:

@@ -51,23 +51,23 @@ def remove_options(tokens: Sequence[Token]) -> list[Token] | None:
     run = TokenRun(tokens)
     if keyword(tokens[0]) not in ("CREATE", "REPLACE", "ALTER"):
         return None
-    kind = next(
+    kind_index = next(
         (index for index, token in enumerate(tokens[:9]) if keyword(token) in ("TABLE", "VIEW")),
         None,
     )
-    if kind is None:
+    if kind_index is None:
         return None
-    name = run.skip(kind + 1, ("IF", "NOT", "EXISTS"))
-    if name >= len(tokens):
+    name_start = run.skip(kind_index + 1, ("IF", "NOT", "EXISTS"))
+    if name_start >= len(tokens):
         return None
-    end = run.end_of_name(name)
+    end = run.end_of_name(name_start)
     index = run.find({"AS"}, start=end)
     while index is not None and not _is_query_start(tokens, index + 1):
         index = run.find({"AS"}, start=index + 1)
     if index is None:
         return None
     temporary = [
-        each for each in tokens[1:kind] if keyword(each) in ("TEMP", "TEMPORARY", "VOLATILE")
+        each for each in tokens[1:kind_index] if keyword(each) in ("TEMP", "TEMPORARY", "VOLATILE")
     ]
     columns = _column_list(tokens, end)
     query = tokens[index + 1 :]
@@ -83,7 +83,7 @@ def remove_options(tokens: Sequence[Token]) -> list[Token] | None:
             _make_token(TokenType.L_PAREN, "(", query[0]),
             *query, _make_token(TokenType.R_PAREN, ")", query[-1]),
         ]  # fmt: skip
-    return [tokens[0], *temporary[:1], tokens[kind], *tokens[name:end], *columns,
+    return [tokens[0], *temporary[:1], tokens[kind_index], *tokens[name_start:end], *columns,
             tokens[index], *query]  # fmt: skip
 
 
@@ -192,7 +192,7 @@ def expand_assignments(tokens: Sequence[Token]) -> list[Token]:
 
 
 def is_insert_from_procedure(tokens: Sequence[Token]) -> bool:
-    """Whether this is INSERT ... EXEC."""
+    """Whether this is `INSERT ... EXEC`, which inserts the rows that a procedure returns."""
     return keyword(tokens[0]) == "INSERT" and TokenRun(tokens).find({"EXEC", "EXECUTE"}) is not None
 
 
@@ -208,7 +208,7 @@ def _is_query_start(tokens: Sequence[Token], index: int) -> bool:
 
 
 def _column_list(tokens: Sequence[Token], start: int) -> Sequence[Token]:
-    """The brackets at an index if they only contain names."""
+    """The bracketed tokens at an index if they only contain names, or else no tokens."""
     if start >= len(tokens) or tokens[start].token_type is not TokenType.L_PAREN:
         return ()
     for index in range(start + 1, len(tokens), 2):

@@ -78,7 +78,7 @@ class SqlProblem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class UnparsedSql(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A statement that could not be parsed, and the tables that it probably reads and writes.
 
-    `others` are all other names, mostly of columns; each may be a table that it reads.
+    `others` are all other names, mostly of columns; each may be a table that the statement reads.
     """
 
     number: int

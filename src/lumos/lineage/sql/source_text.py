@@ -72,7 +72,7 @@ class Clause(Enum):
     START = (TokenType.START_WITH, TokenType.BEGIN)
     CONNECT = (TokenType.CONNECT_BY,)
 
-    # Clauses are parts of many keys, and Enum computes hashes in Python.
+    # Clauses are parts of many dictionary keys, and the hash function of Enum is slow.
     __hash__ = object.__hash__
 
 
@@ -254,7 +254,7 @@ class SourceText:
         return stop - 1 if stop > start and self._kind(stop - 1) is TokenType.ALIAS else stop
 
     def _token_text(self, indexes: range) -> str:
-        """The text of some tokens, without comments and with single blanks."""
+        """The text of a range of tokens, without comments and with single blanks."""
         text = self._text_cache.get((indexes.start, indexes.stop))
         if text is None:
             text = self._text_cache[indexes.start, indexes.stop] = self._join_tokens(indexes)
@@ -294,7 +294,7 @@ class _Brackets:
 
 
 def offset_of(node: exp.Expr | None) -> int | None:
-    """The offset of the first name or literal in an expression that has one."""
+    """The offset of the first name or literal in an expression that has an offset."""
     if node is None:
         return None
     if isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier):
@@ -307,7 +307,7 @@ def offset_of(node: exp.Expr | None) -> int | None:
 
 
 def offset_and_depth(node: exp.Expr) -> tuple[int | None, int]:
-    """An offset in an expression, and how many of its subqueries are around that offset.
+    """An offset in an expression, and the number of subqueries of the expression that contain it.
 
     An offset outside of all subqueries is preferred.
     """

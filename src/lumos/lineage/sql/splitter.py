@@ -78,7 +78,7 @@ _AFTER_END: Final = frozenset(
 )
 _TRANSACTION_KEYWORDS: Final = frozenset({"TRANSACTION", "TRAN", "WORK"})
 _CONTROL_KEYWORDS: Final = frozenset({"ELSE", "LOOP", "DO", "EXCEPTION", "REPEAT", "THEN"})
-# The first keywords of routine bodies, which end the head of the routine.
+# The first keywords of a routine's body, before which the head of the routine ends.
 _BODY_KEYWORDS: Final = frozenset(
     {"AS", "IS", "BEGIN", "DECLARE", "RETURN", "SELECT", "INSERT", "UPDATE", "DELETE", "MERGE"}
 )

@@ -82,7 +82,7 @@ class EdgeRecorder:
             )
 
     def plain_edges(self) -> Iterator[ColumnEdge]:
-        """The edges, for a script in which quoted and unquoted names are all different."""
+        """The edges of a script in which no quoted name was folded to lower case."""
         for edge in self.edges:
             path = edge.from_column
             text = str(path) if isinstance(path, NestedName) else lineage_path(path)
@@ -159,7 +159,7 @@ class EdgeRecorder:
         return self._texts[excerpt]
 
     def _add_edge(self, edge: ColumnEdge) -> None:
-        # The same use on two lines of one clause is one use.
+        # A clause that uses a column on two lines is recorded once.
         key = (
             edge.from_table, edge.from_column, edge.to_table, edge.to_column, edge.statement,
             edge.usage, edge.expression, edge.cast_to, edge.negated,
@@ -214,8 +214,8 @@ class StatementReader:
             self._record(None, self._queries.read(node.expression, None, {}))
             return "INSERT"
         if isinstance(node, exp.Insert | exp.Update | exp.Delete | exp.Merge):
-            for written in self._writes.read(node, {}):
-                self._record_write(written)
+            for write in self._writes.read(node, {}):
+                self._record_write(write)
             return node.key.upper()
         if isinstance(node, exp.Query | exp.Values) or (
             isinstance(node, exp.Table | exp.From) and node.parent is None
@@ -239,40 +239,40 @@ class StatementReader:
 
     def _read_write(self, node: exp.Expr, ctes: Mapping[str, QueryRelation]) -> QueryRelation:
         returned_rows = QueryRelation()
-        for written in self._writes.read(node, ctes):
-            self._record_write(written)
-            if written.returned_rows is not None:
-                returned_rows = written.returned_rows
+        for write in self._writes.read(node, ctes):
+            self._record_write(write)
+            if write.returned_rows is not None:
+                returned_rows = write.returned_rows
         return returned_rows
 
-    def _record_write(self, written: WriteResult, *, is_view: bool = False) -> None:
+    def _record_write(self, write: WriteResult, *, is_view: bool = False) -> None:
         """Record the edges into a permanent table, or the new content of a temporary one."""
-        if not written.table:
+        if not write.table:
             return
-        if written.table in self._context.temporary or written.table[-1][:1] in ("#", "@"):
-            self._store_temporary(written)
+        if write.table in self._context.temporary or write.table[-1][:1] in ("#", "@"):
+            self._store_temporary(write)
             return
         self._context.count_origins(
             sum(
                 len(item.origins) + len(item.uses) if isinstance(item, QueryColumn) else 1
-                for item in written.result.items
+                for item in write.result.items
             )
         )
-        relations = list(written.result.self_and_ancestors())
+        relations = list(write.result.self_and_ancestors())
         sources = {each.table for each in relations if each.table is not None}
         self._statement_writes.append(
             TableWrite(
-                table=written.table,
+                table=write.table,
                 is_view=is_view,
                 columns=tuple(
-                    ALL if isinstance(item, Star) else item.name for item in written.result.items
+                    ALL if isinstance(item, Star) else item.name for item in write.result.items
                 ),
                 sources=tuple(sorted(sources)),
-                covers_all_columns=written.covers_all_columns,
+                covers_all_columns=write.covers_all_columns,
             )
         )
-        self._context.watcher.on_write(written.table, written.result, positional=written.positional)
-        self._record(written.table, written.result, positional=written.positional)
+        self._context.watcher.on_write(write.table, write.result, positional=write.positional)
+        self._record(write.table, write.result, positional=write.positional)
 
     def _record(
         self, table: Parts | None, result: QueryRelation, *, positional: bool = False
@@ -286,27 +286,27 @@ class StatementReader:
             unknown = [".".join(parts) for parts, _ in star.as_column().origins]
             if unknown:
                 context.add_problem(
-                    f"the columns of {', '.join(unknown)} are not known: `*` stands for them",
+                    f"the columns of {', '.join(unknown)} are not known: `*` represents them",
                     None,
                     is_remark=True,
                 )
 
-    def _store_temporary(self, written: WriteResult) -> None:
+    def _store_temporary(self, write: WriteResult) -> None:
         """Add the columns of a write to those of a temporary table."""
-        earlier = self._context.temporary.get(written.table)
-        if earlier is None or not earlier.items:
-            relation = QueryRelation(written.result.items)
-        elif earlier.has_unknown_columns or written.result.has_unknown_columns:
-            relation = combine_branches([earlier, written.result], is_by_name=True)
+        existing = self._context.temporary.get(write.table)
+        if existing is None or not existing.items:
+            relation = QueryRelation(write.result.items)
+        elif existing.has_unknown_columns or write.result.has_unknown_columns:
+            relation = combine_branches([existing, write.result], is_by_name=True)
         else:
-            added = {column.name: column for column in written.result.columns}
+            new_columns = {column.name: column for column in write.result.columns}
             items: list[RelationItem] = [
-                item.merge(added.pop(item.name)) if item.name in added else item
-                for item in earlier.columns
+                item.merge(new_columns.pop(item.name)) if item.name in new_columns else item
+                for item in existing.columns
             ]
-            relation = QueryRelation([*items, *added.values()])
-        relation.parents = [written.result, *([earlier] if earlier else [])]
-        self._context.temporary[written.table] = relation
+            relation = QueryRelation([*items, *new_columns.values()])
+        relation.parents = [write.result, *([existing] if existing else [])]
+        self._context.temporary[write.table] = relation
 
     def _read_select(self, node: exp.Expr) -> str:
         relation = self._queries.read(node, None, {})
@@ -391,11 +391,11 @@ class StatementReader:
             return f"CREATE_{kind}"
         if kind not in ("TABLE", "VIEW", "MATERIALIZED VIEW", "DYNAMIC TABLE"):
             return f"CREATE_{kind.replace(' ', '_')}"
-        table, listed = self._writes.target(node.this)
+        table, listed_columns = self._writes.target(node.this)
         if not table:
             return f"CREATE_{kind}"
         is_view = "VIEW" in kind
-        listed = listed or self._writes.columns_of_like(node)
+        listed_columns = listed_columns or self._writes.columns_of_like(node)
         target = _target_of_view(node)
         if target is not None:
             table, is_view = self._context.table_name(target), False
@@ -403,11 +403,13 @@ class StatementReader:
         relation: QueryRelation | None = None
         if isinstance(query, exp.Query | exp.Table | exp.Values):
             ctes = self._queries.read_ctes(node, None, {})
-            relation = self._queries.read(query, None, ctes).with_column_names(listed)
+            relation = self._queries.read(query, None, ctes).with_column_names(listed_columns)
         else:
             relation = self._read_clone(node)
         if _is_temporary(node) or table[-1].startswith("#"):
-            self._context.temporary[table] = QueryRelation([QueryColumn(name) for name in listed])
+            self._context.temporary[table] = QueryRelation(
+                [QueryColumn(name) for name in listed_columns]
+            )
             if relation is not None:
                 self._context.temporary[table] = QueryRelation()
                 self._record_write(WriteResult(table, relation, covers_all_columns=True))
@@ -416,11 +418,11 @@ class StatementReader:
         if relation is not None:
             self._register_columns(table, relation)
             write = WriteResult(
-                table, relation, positional=bool(listed), covers_all_columns=target is None
+                table, relation, positional=bool(listed_columns), covers_all_columns=target is None
             )
             self._record_write(write, is_view=is_view)
-        elif listed:
-            self._context.set_columns(table, listed)
+        elif listed_columns:
+            self._context.set_columns(table, listed_columns)
         elif is_view:
             self._context.add_problem("not understood: a view without a query", None)
         return f"CREATE_{kind.replace(' ', '_')}"
@@ -449,7 +451,7 @@ class StatementReader:
 
     def _read_copy(self, node: exp.Copy) -> None:
         """Read COPY between a table and files; data in files has no origin columns."""
-        table, listed = self._writes.target(node.this)
+        table, listed_columns = self._writes.target(node.this)
         files = [each for each in node.args.get("files") or () if isinstance(each, exp.Subquery)]
         if isinstance(node.this, exp.Query):
             self._record(None, self._queries.read(node.this, None, {}))
@@ -459,7 +461,7 @@ class StatementReader:
                 self._record(None, self._queries.read(each, None, {}))
         elif node.args.get("kind"):
             relation = self._queries.read(files[0], None, {}) if files else QueryRelation()
-            matched, positional = self._writes.match_to_target(table, listed, relation)
+            matched, positional = self._writes.match_to_target(table, listed_columns, relation)
             self._record_write(WriteResult(table, matched, positional=positional))
         elif table:
             self._context.table(table)
@@ -472,8 +474,8 @@ class StatementReader:
         for each in node.expressions:
             insert = each.this if isinstance(each, exp.ConditionalInsert) else each
             condition = each.args.get("expression") if insert is not each else None
-            for written in self._writes.read(_with_source(insert, source, condition), {}):
-                self._record_write(written)
+            for write in self._writes.read(_with_source(insert, source, condition), {}):
+                self._record_write(write)
         return "INSERT"
 
     def _read_drop(self, node: exp.Drop) -> None:
@@ -487,10 +489,10 @@ class StatementReader:
         """Read ALTER VIEW with a new query, and renames of tables."""
         for action in node.args.get("actions") or ():
             if isinstance(action, exp.Query) and isinstance(node.this, exp.Table | exp.Schema):
-                table, listed = self._writes.target(node.this)
-                relation = self._queries.read(action, None, {}).with_column_names(listed)
+                table, listed_columns = self._writes.target(node.this)
+                relation = self._queries.read(action, None, {}).with_column_names(listed_columns)
                 write = WriteResult(
-                    table, relation, positional=bool(listed), covers_all_columns=True
+                    table, relation, positional=bool(listed_columns), covers_all_columns=True
                 )
                 self._record_write(write, is_view=True)
                 continue

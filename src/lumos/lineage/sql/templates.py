@@ -1,9 +1,10 @@
 """Renders Jinja templates as plain SQL; templates are parsed by jinja2, but never executed.
 
 Line numbers do not change. `ref` and `source` become the tables that they name, and calls of the
-project's macros their text. As in a first run, incremental parts are left out. Of other conditions,
-the first branch is rendered, and the body of a loop is rendered once. Macros only expand up to a
-limit. So a malicious template can neither run code nor render endless text.
+project's macros are replaced by the text of the macro. As in a first run, incremental parts are
+left out. Of other conditions, the first branch is rendered, and the body of a loop is rendered
+once. Macros only expand up to a limit, so a malicious template can neither run code nor render
+endless text.
 """
 
 import re
@@ -22,7 +23,8 @@ Macros: TypeAlias = Mapping[str, "nodes.Macro"]
 # jinja2 may take seconds for a template of this length; dbt templates have a few kilobytes.
 _MAX_LENGTH: Final = 256 * 1024
 _MAX_GAPS: Final = 1000
-# The length of a file with macros, calls of macros inside of macros, and all calls in a template.
+# Limits of macros: the length of a file, the depth of calls within macros, and all calls of a
+# template.
 MAX_MACRO_FILE: Final = 64 * 1024
 _MAX_DEPTH: Final = 10
 _MAX_CALLS: Final = 500
@@ -65,17 +67,17 @@ def read_macros(texts: Iterable[str]) -> Macros:
     """The macros that files of a dbt project define, by name."""
     from jinja2 import TemplateSyntaxError, nodes
 
-    found: dict[str, nodes.Macro] = {}
+    macros: dict[str, nodes.Macro] = {}
     for text in texts:
         if len(text) > MAX_MACRO_FILE:
             continue
         try:
             tree = _environment(text).parse(text)
-            found |= {each.name: each for each in tree.find_all(nodes.Macro)}
+            macros |= {each.name: each for each in tree.find_all(nodes.Macro)}
         except (TemplateSyntaxError, RecursionError, ValueError):
             # As in render_template: calls of its macros stay unknown.
             continue
-    return found
+    return macros
 
 
 def render_template(
@@ -102,7 +104,7 @@ def _environment(text: str) -> "Environment":
     tag_names = frozenset(_TAG_NAME.findall(text))
 
     class OtherTags(Extension):
-        """Accepts the tags of dbt and others; their blocks keep their content."""
+        """Accepts the tags of dbt and others; the content of their blocks is rendered."""
 
         tags = set(tag_names)  # noqa: RUF012
 
@@ -135,7 +137,7 @@ class _Renderer:
         return RenderedTemplate("".join(self._output), tuple(self._gaps))
 
     def _visit(self, body: "Iterable[nodes.Node]", *, is_used: bool) -> None:
-        """Render some nodes; unused ones are visited too, to skip their expressions."""
+        """Render the nodes of a body; unused nodes are visited only to skip their expressions."""
         from jinja2 import nodes
 
         for node in body:
@@ -225,13 +227,15 @@ class _ExpressionTexts:
             return self._expand(self._macros[name], node, bound, depth + 1)
         if name in _SURROGATE_KEYS and node.args and isinstance(node.args[0], nodes.List):
             columns = [self._of(each, bound, depth + 1) for each in node.args[0].items]
-            known = [f"CAST({each} AS VARCHAR)" for each in columns if each is not None]
-            return f"MD5(CONCAT({', '.join(known)}))" if len(known) == len(columns) > 0 else None
+            casts = [f"CAST({each} AS VARCHAR)" for each in columns if each is not None]
+            return f"MD5(CONCAT({', '.join(casts)}))" if len(casts) == len(columns) > 0 else None
         if name in _DATE_SPINES:
-            given = {**dict(zip(("datepart", "start_date"), node.args, strict=False)),
-                     **{each.key: each.value for each in node.kwargs}}  # fmt: skip
+            spine_arguments = {**dict(zip(("datepart", "start_date"), node.args, strict=False)),
+                               **{each.key: each.value for each in node.kwargs}}  # fmt: skip
             part, start = (
-                None if key not in given else self._of(given[key], bound, depth + 1)
+                None
+                if key not in spine_arguments
+                else self._of(spine_arguments[key], bound, depth + 1)
                 for key in ("datepart", "start_date")
             )
             return None if part is None else f"SELECT {start or 'NULL'} AS date_{part}"
@@ -259,13 +263,13 @@ class _ExpressionTexts:
             return None
         names = [each.name for each in macro.args]
         defaults = dict(zip(reversed(names), reversed(macro.defaults), strict=False))
-        given = {
+        arguments = {
             **dict(zip(names, call.args, strict=False)),
             **{each.key: each.value for each in call.kwargs},
         }
         values = {
-            name: self._of(given[name], bound, depth)
-            if name in given
+            name: self._of(arguments[name], bound, depth)
+            if name in arguments
             else self._of(defaults[name], {}, depth)
             if name in defaults
             else None
@@ -322,7 +326,7 @@ def _is_incremental(test: "nodes.Node") -> bool:
 
 
 def _is_absent(test: "nodes.Node", bound: Mapping[str, str | None]) -> bool:
-    """Whether a condition tests an argument of a macro that the call did not give."""
+    """Whether a condition is false because it tests arguments of a macro that are absent."""
     from jinja2 import nodes
 
     match test:
@@ -351,7 +355,7 @@ def _blank_tags(text: str) -> RenderedTemplate:
             continue
         end = text.find(_TAG_END[kind], match.end())
         if end < 0:
-            # Not searched again: a text of many opening tags would take quadratic time.
+            # Do not search again: a text of many opening tags would take quadratic time.
             unclosed.add(kind)
             continue
         line += text.count("\n", offset, match.start())

@@ -16,7 +16,7 @@ VERBS: Final = frozenset(
         "TRUNCATE", "REPLACE", "COPY", "UPSERT", "SET", "FROM",
     }
 )  # fmt: skip
-# The first keywords of statements that move no data.
+# The first keywords of statements that copy no data between tables.
 HARMLESS: Final = frozenset(
     {
         "GRANT", "REVOKE", "DENY", "CALL", "EXEC", "EXECUTE", "COMMENT", "ANALYZE", "VACUUM",
@@ -88,7 +88,7 @@ def split_text(text: str, dialect: Dialect) -> Iterator[tuple[str, list[Token] |
 
 
 def _tokenize_complete(text: str, dialect: Dialect) -> list[Token] | None:
-    """The tokens of a text if its last semicolon is one of them."""
+    """The tokens of a text; None if its last semicolon is part of a string or comment."""
     try:
         tokens = dialect.tokenize(text)
     except TokenError:
@@ -202,7 +202,7 @@ class TokenRun:
         return None
 
     def find_not_after(self, keywords: Collection[str], *, previous: Collection[str]) -> int | None:
-        """The index of the first of these keywords that does not follow a `previous` one."""
+        """The index of the first of these keywords that does not follow one of `previous`."""
         for position, token in self.outside_brackets(1):
             if keyword(token) in keywords and keyword(self._tokens[position - 1]) not in previous:
                 return position
@@ -224,7 +224,7 @@ class TokenRun:
         return position
 
     def end_of_brackets(self, start: int) -> int:
-        """The index after the closing bracket of a bracket."""
+        """The index after the closing bracket of the bracket at `start`."""
         depth = 0
         for position in range(start, len(self._tokens)):
             kind = self._tokens[position].token_type
@@ -320,7 +320,7 @@ class TokenRun:
         return word in ("DROP", "ALTER") and (verb == "ALTER" or previous == "OR")
 
 
-# The tokens of a statement, with literals only by kind if their values do not matter.
+# The tokens of a statement; a literal whose value does not affect lineage has only its kind.
 StatementShape: TypeAlias = tuple[tuple[TokenType, str], ...]
 
 _REPEATABLE_VERBS: Final = frozenset(
@@ -331,7 +331,8 @@ _LITERALS: Final = STRINGS | {TokenType.NUMBER}
 _QUERY_TOKENS: Final = frozenset(
     {TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.EXECUTE}
 )
-# In a query, only literals after these do not matter: others may be positions or table paths.
+# In a query, only the values of literals after a comparison are ignored: other literals may be
+# positions, as in ORDER BY 1, or paths of tables.
 _COMPARISONS: Final = frozenset(
     {TokenType.EQ, TokenType.NEQ, TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE}
 )
@@ -382,8 +383,8 @@ def _shape_tokens(tokens: Sequence[Token], *, is_query: bool) -> Iterator[tuple[
 def _normalize_literal(literal: str) -> str:
     """Replace digits of a literal by 1, and words by a.
 
-    The number of digits stays the same, since the type of a number depends on it. So do leading
-    zeros.
+    The number of digits and leading zeros stay the same, since the type of a number depends on
+    them.
     """
     if literal[:1].isdigit():
         digits = literal.lstrip("0.")
@@ -392,20 +393,20 @@ def _normalize_literal(literal: str) -> str:
 
 
 def _rows(tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
-    """The start and end of the rows after VALUES outside of brackets."""
+    """The start and end of each row after a VALUES that is not within brackets."""
     depth = 0
     start: int | None = None
     is_after_values = False
-    for number, token in enumerate(tokens):
+    for position, token in enumerate(tokens):
         kind = token.token_type
         if kind is TokenType.L_PAREN:
             if depth == 0 and is_after_values:
-                start = number
+                start = position
             depth += 1
         elif kind is TokenType.R_PAREN:
             depth -= 1
             if depth == 0 and start is not None:
-                yield start, number + 1
+                yield start, position + 1
                 start = None
         elif depth == 0 and kind is not TokenType.COMMA:
             is_after_values = kind is TokenType.VALUES

@@ -75,7 +75,7 @@ def _find_names(text: str) -> Iterator[tuple[str, bool | None]]:
     # Whether the next name is a table that is written (True) or read (False).
     is_write_expected: bool | None = None
     is_creating = False
-    before = ""
+    previous_word = ""
     # After IDENTIFIER( or TABLE(, whether the table that is named by a string is written.
     is_named_table_written: bool | None = None
     matches = (each for each in _LEXEME.finditer(text) if each.lastgroup != "space")
@@ -97,10 +97,10 @@ def _find_names(text: str) -> Iterator[tuple[str, bool | None]]:
         elif match.lastgroup == "string":
             # A string in place of a table is a path.
             is_write_expected = None
-            if is_named_table_written is not None and before == "(":
+            if is_named_table_written is not None and previous_word == "(":
                 yield match.group()[1:-1], is_named_table_written
         elif word in _NAMING_FUNCTIONS and is_call and not is_creating:
-            is_named_table_written, before = bool(is_write_expected), word
+            is_named_table_written, previous_word = bool(is_write_expected), word
             continue
         elif word in _READ_KEYWORDS:
             in_from[-1], is_write_expected = True, False
@@ -120,11 +120,11 @@ def _find_names(text: str) -> Iterator[tuple[str, bool | None]]:
             if is_write_expected or not is_call:
                 yield match.group(), is_write_expected
             is_write_expected = None
-        elif not (is_call or before == "as" or word in _KEYWORDS):
+        elif not (is_call or previous_word == "as" or word in _KEYWORDS):
             yield match.group(), None
         if word != "(":
             is_named_table_written = None
-        before = word
+        previous_word = word
 
 
 def _split_name(name: str, folding: NameFolding) -> Iterator[Parts]:

@@ -81,26 +81,31 @@ class WriteReader:
         return (), columns
 
     def _copied_columns(self, nodes: Iterable[exp.Expr]) -> Iterator[str]:
-        """The columns of tables after LIKE, which CREATE TABLE copies."""
+        """The columns of the tables that `CREATE TABLE name (LIKE other)` copies."""
         for each in nodes:
             if isinstance(each, exp.LikeProperty) and isinstance(each.this, exp.Table):
                 table = self._context.table_name(each.this)
                 yield from self._context.known_columns(table) or ()
 
     def columns_of_like(self, node: exp.Create) -> list[str]:
-        """The columns that CREATE TABLE name LIKE other copies."""
+        """The columns that `CREATE TABLE name LIKE other` copies."""
         properties = node.args.get("properties")
         return list(self._copied_columns(properties.expressions)) if properties is not None else []
 
     def match_to_target(
-        self, table: Parts, listed: Sequence[str], relation: QueryRelation, *, by_name: bool = False
+        self,
+        table: Parts,
+        listed_columns: Sequence[str],
+        relation: QueryRelation,
+        *,
+        by_name: bool = False,
     ) -> tuple[QueryRelation, bool]:
         """Give the columns of a result the names of its target's columns.
 
-        `listed` is the column list of the statement. Also returns whether columns were matched by
-        position.
+        `listed_columns` is the column list of the statement. Also returns whether columns were
+        matched by position.
         """
-        names = list(listed) or (self._context.known_columns(table) or [])
+        names = list(listed_columns) or (self._context.known_columns(table) or [])
         if by_name or not names:
             return relation, not by_name
         items: list[RelationItem] = []
@@ -126,22 +131,22 @@ class WriteReader:
     ) -> list[WriteResult]:
         if not isinstance(node.this, exp.Schema | exp.Table):
             return []
-        table, listed = self.target(node.this)
+        table, listed_columns = self.target(node.this)
         query = node.args.get("expression") or node.args.get("source")
         relation = QueryRelation()
         if isinstance(query, exp.Expr):
             relation = self._queries.read(query, None, ctes)
-        fixed, dynamic = self._partitions(node)
-        covers_all_columns = not (listed or fixed or dynamic)
-        if not listed and (fixed or dynamic):
+        static, dynamic = self._partitions(node)
+        covers_all_columns = not (listed_columns or static or dynamic)
+        if not listed_columns and (static or dynamic):
             all_columns = self._context.known_columns(table) or ()
-            other = [name for name in all_columns if name not in fixed and name not in dynamic]
-            listed = [*other, *dynamic] if all_columns else []
+            other = [name for name in all_columns if name not in static and name not in dynamic]
+            listed_columns = [*other, *dynamic] if all_columns else []
         result, positional = self.match_to_target(
-            table, listed, relation, by_name=bool(node.args.get("by_name"))
+            table, listed_columns, relation, by_name=bool(node.args.get("by_name"))
         )
         positional = positional and not isinstance(query, exp.Values)
-        written = [
+        writes = [
             WriteResult(table, result, positional=positional, covers_all_columns=covers_all_columns)
         ]
         conflict = node.args.get("conflict")
@@ -150,28 +155,28 @@ class WriteReader:
             scope.sources = [self._target_source(node.this, table, ctes)]
             scope.named_rows = {**scope.named_rows, "excluded": result, "new": result}
             assignments = [each.transform(_replace_values_call) for each in conflict.expressions]
-            clauses = QueryRelation()
+            clause_uses = QueryRelation()
             if conflict.args.get("duplicate") and isinstance(query, exp.Select):
                 # In MySQL, assignments may also use the sources of the query.
-                self._queries.sources.fill(query, scope, clauses)
-                self._register_assigned(conflict, table, scope, listed=listed)
-            changed = self._write_assignments(table, assignments, scope, [result, clauses])
-            self._read_where(conflict, scope, clauses)
-            written.append(changed)
-        self._read_returning(node, table, self._context.scope(None, ctes), written)
-        return written
+                self._queries.sources.fill(query, scope, clause_uses)
+                self._register_assigned(conflict, table, scope, listed_columns=listed_columns)
+            update = self._write_assignments(table, assignments, scope, [result, clause_uses])
+            self._read_where(conflict, scope, clause_uses)
+            writes.append(update)
+        self._read_returning(node, table, self._context.scope(None, ctes), writes)
+        return writes
 
     def _partitions(self, node: exp.Insert) -> tuple[set[str], list[str]]:
-        """The partition columns with fixed values, and those that the query fills."""
-        fixed: set[str] = set()
+        """The partition columns with static values, and those that the query fills."""
+        static: set[str] = set()
         dynamic: list[str] = []
         partition = node.args.get("partition") or node.this.args.get("partition")
         for each in partition.expressions if isinstance(partition, exp.Partition) else ():
             if isinstance(each, exp.EQ):
-                fixed.add(self._context.name(each.this))
+                static.add(self._context.name(each.this))
             else:
                 dynamic.append(self._context.name(each))
-        return fixed, dynamic
+        return static, dynamic
 
     def _target_source(
         self, node: exp.Expr, table: Parts, ctes: Mapping[str, QueryRelation]
@@ -186,11 +191,11 @@ class WriteReader:
         return FromItem(name, relation, table)
 
     def _redirect_cte_writes(
-        self, written: list[WriteResult], ctes: Mapping[str, QueryRelation]
+        self, writes: list[WriteResult], ctes: Mapping[str, QueryRelation]
     ) -> list[WriteResult]:
         """Redirect writes to a CTE to the tables that it reads."""
         redirected: list[WriteResult] = []
-        for each in written:
+        for each in writes:
             query = ctes.get(each.table[0]) if len(each.table) == 1 else None
             if query is None:
                 redirected.append(each)
@@ -202,13 +207,13 @@ class WriteReader:
         return redirected
 
     def _read_returning(
-        self, node: exp.Expr, table: Parts, scope: Scope, written: list[WriteResult]
+        self, node: exp.Expr, table: Parts, scope: Scope, writes: list[WriteResult]
     ) -> None:
         """Read RETURNING, which returns the new rows, and OUTPUT ... INTO, which writes them."""
         returning = node.args.get("returning")
-        if returning is None or not written:
+        if returning is None or not writes:
             return
-        result = written[0].result
+        result = writes[0].result
         old_rows = self._context.table(table, is_read=False)
         into = returning.args.get("into")
         new_rows = old_rows if into else apply_changes(old_rows, result)
@@ -223,29 +228,29 @@ class WriteReader:
         select = exp.Select(expressions=list(returning.expressions))
         returned_rows = self._queries.projections.read(select, inner, QueryRelation())
         returned_rows.parents += [old_rows, result]
-        written[0].returned_rows = returned_rows
+        writes[0].returned_rows = returned_rows
         if isinstance(into, exp.Table | exp.Schema | exp.Identifier | exp.Parameter):
             target = into if isinstance(into, exp.Table | exp.Schema) else exp.Table(this=into)
-            name, listed = self.target(target)
-            matched, positional = self.match_to_target(name, listed, returned_rows)
-            written.append(WriteResult(name, matched, positional=positional))
+            name, listed_columns = self.target(target)
+            matched, positional = self.match_to_target(name, listed_columns, returned_rows)
+            writes.append(WriteResult(name, matched, positional=positional))
 
     def _read_update(
         self, node: exp.Update, ctes: Mapping[str, QueryRelation]
     ) -> list[WriteResult]:
         scope = self._context.scope(None, ctes)
-        clauses = QueryRelation()
-        table, scope_has_target = self._updated_table(node, scope, clauses)
+        clause_uses = QueryRelation()
+        table, scope_has_target = self._updated_table(node, scope, clause_uses)
         if not table:
             return []
-        self._queries.sources.fill(node, scope, clauses)
+        self._queries.sources.fill(node, scope, clause_uses)
         if not scope_has_target and not self._is_in_from(table, node, scope):
             scope.sources.insert(0, self._target_source(node.this, table, ctes))
         self._register_assigned(node, table, scope)
-        return self._read_assignments(node, table, scope, clauses)
+        return self._read_assignments(node, table, scope, clause_uses)
 
     def _register_assigned(
-        self, node: exp.Expr, table: Parts, scope: Scope, *, listed: Sequence[str] = ()
+        self, node: exp.Expr, table: Parts, scope: Scope, *, listed_columns: Sequence[str] = ()
     ) -> None:
         """Register the columns in SET, and in the column list, as columns of the target."""
         target = next((each for each in scope.sources if each.parts == table), None)
@@ -253,20 +258,20 @@ class WriteReader:
             assigned = {(target.name, self._context.name(_assigned_name(each.this)))
                         for each in node.expressions
                         if isinstance(each.this, exp.Column)}  # fmt: skip
-            assigned.update((target.name, name) for name in listed)
+            assigned.update((target.name, name) for name in listed_columns)
             names_in_query = scope.qualified_names
             scope.qualified_names = lambda: {*names_in_query(), *assigned}
 
     def _updated_table(
-        self, node: exp.Update, scope: Scope, clauses: QueryRelation
+        self, node: exp.Update, scope: Scope, clause_uses: QueryRelation
     ) -> tuple[Parts, bool]:
-        """The target of UPDATE, which may be an alias in FROM, and whether the scope has it now."""
+        """The target of UPDATE (maybe an alias in FROM), and whether it was added to the scope."""
         target = node.this
         if not isinstance(target, exp.Table):
             return (), False
         table = self._context.table_name(target)
         if target.args.get("joins"):
-            self._queries.sources.add(target, scope, clauses)
+            self._queries.sources.add(target, scope, clause_uses)
             return self._table_named_in_set(node, scope) or table, True
         from_clause = node.args.get("from_")
         if from_clause is not None and len(table) == 1 and target.args.get("alias") is None:
@@ -297,16 +302,16 @@ class WriteReader:
         )
 
     def _read_assignments(
-        self, node: exp.Update, table: Parts, scope: Scope, clauses: QueryRelation
+        self, node: exp.Update, table: Parts, scope: Scope, clause_uses: QueryRelation
     ) -> list[WriteResult]:
         result = [
-            self._write_assignments(changed, assignments, scope, [])
-            for changed, assignments in self._assignments_by_table(node, table, scope).items()
+            self._write_assignments(changed_table, assignments, scope, [])
+            for changed_table, assignments in self._assignments_by_table(node, table, scope).items()
         ]
-        self._read_where(node, scope, clauses)
-        clauses.parents += [source.relation for source in scope.sources]
-        for written in result:
-            written.result.parents.append(clauses)
+        self._read_where(node, scope, clause_uses)
+        clause_uses.parents += [source.relation for source in scope.sources]
+        for write in result:
+            write.result.parents.append(clause_uses)
         result = self._redirect_cte_writes(result, scope.ctes)
         self._read_returning(node, result[0].table if result else table, scope, result)
         return result
@@ -317,12 +322,12 @@ class WriteReader:
         """The assignments by table; MySQL may update several tables at once."""
         by_table: dict[Parts, list[exp.Expr]] = {table: []}
         for each in node.expressions:
-            changed = table
+            changed_table = table
             if node.this.args.get("joins") and isinstance(each.this, exp.Column):
                 source = scope.find_source(self._context.column_parts(each.this)[:-1])
                 if source is not None and source.relation.table is not None:
-                    changed = source.relation.table
-            by_table.setdefault(changed, []).append(each)
+                    changed_table = source.relation.table
+            by_table.setdefault(changed_table, []).append(each)
         return by_table
 
     def _write_assignments(
@@ -386,9 +391,9 @@ class WriteReader:
     ) -> ExpressionLineage:
         return self._expressions.read([node], scope, ExpressionRole(clause))
 
-    def _read_where(self, node: exp.Expr, scope: Scope, clauses: QueryRelation) -> None:
+    def _read_where(self, node: exp.Expr, scope: Scope, clause_uses: QueryRelation) -> None:
         where = node.args.get("where")
-        self._expressions.read_condition(where, scope, clauses, UseKind.FILTER, Clause.WHERE)
+        self._expressions.read_condition(where, scope, clause_uses, UseKind.FILTER, Clause.WHERE)
 
     def _read_delete(
         self, node: exp.Delete, ctes: Mapping[str, QueryRelation]
@@ -396,16 +401,16 @@ class WriteReader:
         target = node.this
         deleted_from = node.args.get("tables")
         scope = self._context.scope(None, ctes)
-        clauses = QueryRelation()
+        clause_uses = QueryRelation()
         if isinstance(target, exp.Subquery):
-            return self._read_delete_from_query(node, target, scope, clauses)
+            return self._read_delete_from_query(node, target, scope, clause_uses)
         if not isinstance(target, exp.Table):
             if not deleted_from:
                 return []
             target = deleted_from[0]
         table = self._context.table_name(target)
         if target.args.get("joins") or deleted_from:
-            self._queries.sources.add(target, scope, clauses)
+            self._queries.sources.add(target, scope, clause_uses)
         else:
             scope.sources.append(self._target_source(target, table, ctes))
         table = target_table(scope.sources[0].relation) or table
@@ -415,61 +420,61 @@ class WriteReader:
                 table = target_table(source.relation) or table
         using = node.args.get("using") or []
         for each in using if isinstance(using, list) else [using]:
-            self._queries.sources.add(each, scope, clauses)
-        self._read_where(node, scope, clauses)
+            self._queries.sources.add(each, scope, clause_uses)
+        self._read_where(node, scope, clause_uses)
         result = QueryRelation()
-        result.parents = [clauses, *(source.relation for source in scope.sources)]
-        written = [WriteResult(table, result)]
-        self._read_returning(node, table, scope, written)
-        return written
+        result.parents = [clause_uses, *(source.relation for source in scope.sources)]
+        writes = [WriteResult(table, result)]
+        self._read_returning(node, table, scope, writes)
+        return writes
 
     def _read_delete_from_query(
-        self, node: exp.Delete, target: exp.Subquery, scope: Scope, clauses: QueryRelation
+        self, node: exp.Delete, target: exp.Subquery, scope: Scope, clause_uses: QueryRelation
     ) -> list[WriteResult]:
         """Read Oracle's DELETE FROM (query)."""
-        self._queries.sources.add(target, scope, clauses)
-        self._read_where(node, scope, clauses)
+        self._queries.sources.add(target, scope, clause_uses)
+        self._read_where(node, scope, clause_uses)
         query = scope.sources[0].relation
         result = QueryRelation()
-        result.parents = [clauses, query]
+        result.parents = [clause_uses, query]
         table = target_table(query)
         return [WriteResult(table, result)] if table is not None else []
 
     def _read_merge(self, node: exp.Merge, ctes: Mapping[str, QueryRelation]) -> list[WriteResult]:
         table, _ = self.target(node.this)
         scope = self._context.scope(None, ctes)
-        clauses = QueryRelation()
+        clause_uses = QueryRelation()
         target = self._target_source(node.this, table, ctes)
         scope.sources.append(target)
-        self._queries.sources.add(node.args["using"], scope, clauses)
+        self._queries.sources.add(node.args["using"], scope, clause_uses)
         self._expressions.read_condition(
-            node.args.get("on"), scope, clauses, UseKind.JOIN, Clause.ON
+            node.args.get("on"), scope, clause_uses, UseKind.JOIN, Clause.ON
         )
         source = scope.sources[-1]
-        clauses.parents += [each.relation for each in scope.sources]
-        written: list[WriteResult] = []
+        clause_uses.parents += [each.relation for each in scope.sources]
+        writes: list[WriteResult] = []
         whens = node.args.get("whens")
         for when in whens.expressions if whens is not None else ():
             self._expressions.read_condition(
-                when.args.get("condition"), scope, clauses, UseKind.FILTER, Clause.WHEN
+                when.args.get("condition"), scope, clause_uses, UseKind.FILTER, Clause.WHEN
             )
             action = when.args.get("then")
             if isinstance(action, exp.Update):
-                written.append(
+                writes.append(
                     WriteResult(table, self._match_by_name(table, source.relation))
                     if any(isinstance(each, exp.Star) for each in action.expressions)
                     else self._write_assignments(table, action.expressions, scope, [])
                 )
-                self._read_where(action, scope, clauses)
+                self._read_where(action, scope, clause_uses)
             elif isinstance(action, exp.Insert):
-                written.append(self._read_merge_insert(action, table, scope, source))
-                self._read_where(action, scope, clauses)
-        written = written or [WriteResult(table, QueryRelation())]
-        for each in written:
-            each.result.parents.append(clauses)
-        written = self._redirect_cte_writes(written, ctes)
-        self._read_returning(node, written[0].table if written else table, scope, written)
-        return written
+                writes.append(self._read_merge_insert(action, table, scope, source))
+                self._read_where(action, scope, clause_uses)
+        writes = writes or [WriteResult(table, QueryRelation())]
+        for each in writes:
+            each.result.parents.append(clause_uses)
+        writes = self._redirect_cte_writes(writes, ctes)
+        self._read_returning(node, writes[0].table if writes else table, scope, writes)
+        return writes
 
     def _read_merge_insert(
         self, action: exp.Insert, table: Parts, scope: Scope, source: FromItem
@@ -538,7 +543,7 @@ def _assigned_name(node: exp.Expr) -> exp.Expr:
 
 
 def target_table(query: QueryRelation) -> Parts | None:
-    """The first table with an unchanged column in a query, which a write to the query changes."""
+    """The table that a write to a query changes: the first whose column it returns unchanged."""
     if query.table is not None:
         return query.table
     for column in query.all_columns():

@@ -66,7 +66,7 @@ class StatementAnalysis(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
 def analyse_statement(example: StatementExample, *, columns: Columns) -> StatementAnalysis:
     """Analyse what a statement reads and writes; columns in the log override those in its SQL."""
     logged_reads = read_accesses(example.accessed, example.platform)
-    written = read_modifications(example.modified, example.platform)
+    logged_edges = read_modifications(example.modified, example.platform)
     is_exact = any(access.columns for access in logged_reads)
     logged_reads = tuple(
         each if each.columns else msgspec.structs.replace(each, columns=UNKNOWN_COLUMNS)
@@ -74,13 +74,13 @@ def analyse_statement(example: StatementExample, *, columns: Columns) -> Stateme
     )
     query = _wrapped_query(example.statement)
     if not query:
-        return StatementAnalysis(digest=example.digest, reads=logged_reads, edges=written)
-    parsed = _parse(query, example, columns)
+        return StatementAnalysis(digest=example.digest, reads=logged_reads, edges=logged_edges)
+    analysis = _parse(query, example, columns)
     return msgspec.structs.replace(
-        parsed,
-        reads=logged_reads if is_exact or not parsed.reads else parsed.reads,
-        edges=written or parsed.edges,
-        problem=None if is_exact or (logged_reads and not parsed.reads) else parsed.problem,
+        analysis,
+        reads=logged_reads if is_exact or not analysis.reads else analysis.reads,
+        edges=logged_edges or analysis.edges,
+        problem=None if is_exact or (logged_reads and not analysis.reads) else analysis.problem,
     )
 
 
@@ -93,13 +93,13 @@ def possible_tables(example: StatementExample) -> set[tuple[str, ...]]:
 
 
 def _wrapped_query(statement: str) -> str:
-    """The query that a statement wraps, or all of it; empty if it reads no tables."""
+    """The query that a statement wraps, or else the statement; empty if it reads no tables."""
     without_comments = _COMMENTS.sub("", statement, count=1)
     if wrapper := _WRAPPER.match(without_comments.rstrip("; \n\t")):
         if wrapper["table"]:
             return f"SELECT {wrapper['names'] or '*'} FROM {wrapper['table']}"
-        found = wrapper[wrapper.lastgroup or 0]
-        return found.replace("''", "'") if wrapper["unloaded"] else found
+        query = wrapper[wrapper.lastgroup or 0]
+        return query.replace("''", "'") if wrapper["unloaded"] else query
     return "" if _NO_TABLE_STATEMENT.match(without_comments) else statement
 
 
@@ -121,7 +121,7 @@ def _parse(query: str, example: StatementExample, columns: Columns) -> Statement
     if not script.statements and not errors:
         errors = ["not a SQL statement"]
     # Parts that could not be parsed, and unexpanded stars, may read other columns.
-    all_columns = {edge.from_table for edge in script.edges if edge.from_column == ALL}
+    unexpanded_tables = {edge.from_table for edge in script.edges if edge.from_column == ALL}
     return StatementAnalysis(
         digest=example.digest,
         reads=tuple(
@@ -130,7 +130,7 @@ def _parse(query: str, example: StatementExample, columns: Columns) -> Statement
                     parts=_complete_name(read.table, example), platform=example.platform
                 ),
                 columns=(*read.columns, *UNKNOWN_COLUMNS)
-                if errors or read.table in all_columns
+                if errors or read.table in unexpanded_tables
                 else read.columns,
             )
             for read in script.reads
@@ -205,18 +205,18 @@ def read_modifications(data: bytes, platform: str | None) -> tuple[ReportedEdge,
         for column in each.get("columns") or ():
             if target is None or not isinstance(column, Mapping):
                 continue
-            to = _fold_name(str(column.get("columnName", "")))
+            downstream = _fold_name(str(column.get("columnName", "")))
             for source in column.get("directSources") or column.get("baseSources") or ():
                 table = _table(source, platform)
                 if table is None or not source.get("columnName"):
                     continue
                 mapping = ColumnMapping(
-                    upstream=_fold_name(str(source["columnName"])), downstream=to
+                    upstream=_fold_name(str(source["columnName"])), downstream=downstream
                 )
                 edges.setdefault((table, target), {})[mapping] = None
     return tuple(
-        ReportedEdge(upstream=upstream, downstream=downstream, columns=tuple(mappings))
-        for (upstream, downstream), mappings in edges.items()
+        ReportedEdge(upstream=source, downstream=target, columns=tuple(mappings))
+        for (source, target), mappings in edges.items()
     )
 
 

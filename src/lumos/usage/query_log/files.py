@@ -91,7 +91,7 @@ def _recognise(
 ) -> LogFile | None:
     path = str(file)
     if data[:4] == b"PAR1":
-        return _parquet(file, size, mapping)
+        return _recognise_parquet(file, size, mapping)
     compressed = data.startswith(b"\x1f\x8b")
     if compressed:
         try:
@@ -101,12 +101,12 @@ def _recognise(
     text = data.decode("utf-8-sig", "replace").lstrip()
     is_json = text[:1] in ("{", "[")
     log = (
-        _json(path, data, size, mapping, compressed=compressed)
+        _recognise_json(path, data, size, mapping, compressed=compressed)
         if is_json
-        else _delimited(text, mapping)
+        else _recognise_delimited(text, mapping)
     )
     if log is None and not is_json and is_server_log(text):
-        log = _log("server log", RecognisedLayout(layout=POSTGRES_LOG, indexes={}))
+        log = _make_log("server log", RecognisedLayout(layout=POSTGRES_LOG, indexes={}))
     if log is None:
         return None
     return msgspec.structs.replace(log, path=path, size=size, compressed=compressed)
@@ -120,8 +120,8 @@ def chunks(log: LogFile, size: int = _CHUNK_BYTES) -> Iterator[LogChunk]:
     elif log.format == "parquet":
         import pyarrow.parquet as pq
 
-        for number in range(pq.read_metadata(log.path).num_row_groups):
-            yield LogChunk(log, number, number + 1)
+        for row_group in range(pq.read_metadata(log.path).num_row_groups):
+            yield LogChunk(log, row_group, row_group + 1)
     else:
         yield LogChunk(log)
 
@@ -149,25 +149,25 @@ def _open(path: str, *, compressed: bool, size: int) -> Iterator[BinaryIO]:
             yield stored
             return
         with gzip.GzipFile(fileobj=stored) as decompressed:
-            limited = _Bounded(decompressed, path, max_decompressed_bytes(size))
+            limited = _BoundedStream(decompressed, path, max_decompressed_bytes(size))
             yield io.BufferedReader(limited, 1024 * 1024)
 
 
-class _Bounded(io.RawIOBase):
+class _BoundedStream(io.RawIOBase):
     """A stream that raises an error if more bytes than a limit are read."""
 
     def __init__(self, stream: BinaryIO | gzip.GzipFile, path: str, limit: int) -> None:
         self._stream = stream
         self._path = path
-        self._left = limit
+        self._remaining = limit
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
         data = self._stream.read(len(buffer))
-        self._left -= len(data)
-        if self._left < 0:
+        self._remaining -= len(data)
+        if self._remaining < 0:
             raise UnreadableLog(self._path, "its decompressed size exceeds the limit")
         buffer[: len(data)] = data
         return len(data)
@@ -186,19 +186,19 @@ def _lines(chunk: LogChunk) -> Iterator[str]:
 # CSV
 
 
-def _delimited(text: str, mapping: Mapping[str, str] | None) -> LogFile | None:
+def _recognise_delimited(text: str, mapping: Mapping[str, str] | None) -> LogFile | None:
     first = text.partition("\n")[0]
     if _is_csvlog(_cells(first, ",")):
         indexes = {name: index for index, name in enumerate(CSVLOG_COLUMNS)}
         columns = POSTGRES_LOG.columns
         field_indexes = {field: indexes[names[0]] for field, names in columns.items()}
-        return _log(
+        return _make_log(
             "csv", RecognisedLayout(layout=POSTGRES_LOG, indexes=field_indexes), has_header=False
         )
     for delimiter in _DELIMITERS:
         header = _cells(first, delimiter)
         if len(header) > 1 and (recognised := recognise(header, mapping)):
-            return _log("csv", recognised, delimiter=delimiter)
+            return _make_log("csv", recognised, delimiter=delimiter)
     return None
 
 
@@ -219,7 +219,7 @@ def _is_csvlog(cells: Sequence[str]) -> bool:
     )
 
 
-def _log(format: LogFileFormat, recognised: RecognisedLayout, **options: Any) -> LogFile:
+def _make_log(format: LogFileFormat, recognised: RecognisedLayout, **options: Any) -> LogFile:
     return LogFile(path="", format=format, size=0, recognised=recognised, **options)
 
 
@@ -235,7 +235,7 @@ def _csv_rows(chunk: LogChunk) -> Iterator[LogRowValues]:
         for cells in islice(reader, 1 if log.has_header else 0, None):
             if len(cells) < min_cells:
                 if cells:
-                    yield _UNREADABLE
+                    yield _UNREADABLE_ROW
                 continue
             cells.append(None)  # type: ignore[arg-type]
             yield pick(cells)
@@ -243,7 +243,7 @@ def _csv_rows(chunk: LogChunk) -> Iterator[LogRowValues]:
         raise UnreadableLog(log.path, f"{problem} in line {reader.line_num:,}") from None
 
 
-_UNREADABLE: Final[LogRowValues] = (None,) * len(FIELDS)
+_UNREADABLE_ROW: Final[LogRowValues] = (None,) * len(FIELDS)
 
 # The server's own log
 
@@ -256,14 +256,16 @@ def _server_log_rows(chunk: LogChunk) -> Iterator[LogRowValues]:
 # JSON
 
 
-def _json(
+def _recognise_json(
     path: str, data: bytes, size: int, mapping: Mapping[str, str] | None, *, compressed: bool
 ) -> LogFile | None:
     lines = data.removeprefix(b"\xef\xbb\xbf").splitlines()
     # The last line may be truncated.
     complete_lines = lines[:-1] if len(data) == _HEAD_BYTES else lines
     examples = [
-        record for line in complete_lines[:_EXAMPLE_COUNT] if (record := _object(line)) is not None
+        record
+        for line in complete_lines[:_EXAMPLE_COUNT]
+        if (record := _decode_object(line)) is not None
     ]
     format: LogFileFormat = "json lines"
     if not examples:
@@ -271,19 +273,19 @@ def _json(
         if size > _MAX_DOCUMENT_BYTES:
             return None
         with _open(path, compressed=compressed, size=size) as stream:
-            examples = _objects(stream)[:_EXAMPLE_COUNT]
+            examples = _read_objects(stream)[:_EXAMPLE_COUNT]
     keys = {
-        ".".join(key).lower(): key for each in reversed(examples) for key in _keys(each)
+        ".".join(key).lower(): key for each in reversed(examples) for key in _key_paths(each)
     }  # fmt: skip
     recognised = recognise(keys, mapping)
     if recognised is None:
         return None
     paths = list(keys.values())
-    found = {field: paths[index] for field, index in recognised.indexes.items()}
-    return _log(format, recognised, keys=found)
+    field_paths = {field: paths[index] for field, index in recognised.indexes.items()}
+    return _make_log(format, recognised, keys=field_paths)
 
 
-def _object(line: bytes) -> dict[str, Any] | None:
+def _decode_object(line: bytes) -> dict[str, Any] | None:
     try:
         value = decode_json(line)
     except msgspec.DecodeError:
@@ -291,7 +293,7 @@ def _object(line: bytes) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _objects(stream: BinaryIO) -> list[dict[str, Any]]:
+def _read_objects(stream: BinaryIO) -> list[dict[str, Any]]:
     data = stream.read(_MAX_DOCUMENT_BYTES).removeprefix(b"\xef\xbb\xbf")
     try:
         document = decode_json(data)
@@ -307,11 +309,11 @@ def _objects(stream: BinaryIO) -> list[dict[str, Any]]:
     )
 
 
-def _keys(record: Mapping[str, Any], *, depth: int = 2) -> Iterator[tuple[str, ...]]:
+def _key_paths(record: Mapping[str, Any], *, depth: int = 2) -> Iterator[tuple[str, ...]]:
     for name, value in record.items():
         yield (name,)
         if isinstance(value, Mapping) and depth > 1:
-            yield from ((name, *rest) for rest in _keys(value, depth=depth - 1))
+            yield from ((name, *rest) for rest in _key_paths(value, depth=depth - 1))
 
 
 def _json_lines(chunk: LogChunk) -> Iterator[LogRowValues]:
@@ -335,16 +337,16 @@ def _json_lines(chunk: LogChunk) -> Iterator[LogRowValues]:
             try:
                 record = decode_json(line.removeprefix(b"\xef\xbb\xbf"))
             except msgspec.DecodeError:
-                yield _UNREADABLE
+                yield _UNREADABLE_ROW
                 continue
-            yield _pick_values(record, paths) if isinstance(record, dict) else _UNREADABLE
+            yield _pick_values(record, paths) if isinstance(record, dict) else _UNREADABLE_ROW
 
 
 def _json_document(chunk: LogChunk) -> Iterator[LogRowValues]:
     log = chunk.log
     paths = [log.keys.get(field) for field in FIELDS]
     with _open(log.path, compressed=log.compressed, size=log.size) as stream:
-        for record in _objects(stream):
+        for record in _read_objects(stream):
             yield _pick_values(record, paths)
 
 
@@ -361,7 +363,7 @@ def _value_at(record: Any, path: tuple[str, ...]) -> Any:
 # Parquet
 
 
-def _parquet(file: Path, size: int, mapping: Mapping[str, str] | None) -> LogFile | None:
+def _recognise_parquet(file: Path, size: int, mapping: Mapping[str, str] | None) -> LogFile | None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -373,7 +375,7 @@ def _parquet(file: Path, size: int, mapping: Mapping[str, str] | None) -> LogFil
     if recognised is None:
         return None
     keys = {field: (names[index],) for field, index in recognised.indexes.items()}
-    log = _log("parquet", recognised, keys=keys)
+    log = _make_log("parquet", recognised, keys=keys)
     return msgspec.structs.replace(log, path=str(file), size=size)
 
 
@@ -388,9 +390,11 @@ def _parquet_rows(chunk: LogChunk) -> Iterator[LogRowValues]:
             columns = sorted({path[0] for path in log.keys.values()})
             for batch in file.iter_batches(10_000, row_groups=groups, columns=columns):
                 # Nanosecond timestamps would need pandas.
-                found = {name: _to_python(batch.column(name)) for name in columns}
+                values_by_column = {name: _to_python(batch.column(name)) for name in columns}
                 columns_of_fields = (
-                    found[log.keys[field][0]] if field in log.keys else repeat(None, len(batch))
+                    values_by_column[log.keys[field][0]]
+                    if field in log.keys
+                    else repeat(None, len(batch))
                     for field in FIELDS
                 )
                 yield from zip(*columns_of_fields, strict=True)
@@ -406,6 +410,7 @@ def _to_python(array: Any) -> list[Any]:
     return list(array.to_pylist())
 
 
+# The id of a PostgreSQL session: its start time and process id, in hexadecimal.
 SESSION: Final = re.compile(r"[0-9a-f]{8,16}\.[0-9a-f]+")
 _ENTRY: Final = re.compile(
     r"(?P<time>\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?(?: [A-Z]{3,5}|[+-]\d\d(?::?\d\d)?)?)"
@@ -437,19 +442,19 @@ def is_server_log(text: str) -> bool:
 def server_log_entries(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
     """The LOG entries with their continuation lines."""
     entry: dict[str, Any] | None = None
-    more: list[str] = []
+    continuation: list[str] = []
     for line in lines:
         # Only a line that begins with a date can begin an entry.
         match = _ENTRY.match(line) if line[:4].isdigit() else None
         if match is None:
-            more.append(line)
+            continuation.append(line)
             continue
         if entry is not None:
-            yield {**entry, "message": "".join((entry["message"], *more))}
-        more = []
+            yield {**entry, "message": "".join((entry["message"], *continuation))}
+        continuation = []
         entry = _entry(match) if match["level"] == "LOG" else None
     if entry is not None:
-        yield {**entry, "message": "".join((entry["message"], *more))}
+        yield {**entry, "message": "".join((entry["message"], *continuation))}
 
 
 def _entry(match: re.Match[str]) -> dict[str, Any]:

@@ -17,8 +17,8 @@ FIELDS: Final[tuple[LogField, ...]] = LogField.__args__  # type: ignore[attr-def
 class Layout(msgspec.Struct, frozen=True, kw_only=True):
     """Column names of a kind of log, preferred names first, in lower case.
 
-    `needs` are required fields. `failed` is the mark of failed statements: a status, a flag or an
-    error message. Statements whose kind is in `skipped` are ignored, such as scripts whose
+    `needs` are required fields. `failed` is how failed statements are marked: by a status, a flag
+    or an error message. Statements whose kind is in `skipped` are ignored, such as scripts whose
     statements are logged separately. `cumulative` logs contain totals, so that a newer log replaces
     an older one. In `abbreviated` statements, lists of values are printed as `(...)`.
     """
@@ -280,7 +280,7 @@ CSVLOG_COLUMNS: Final = (
 def recognise(
     columns: Iterable[str], mapping: Mapping[str, str] | None = None
 ) -> RecognisedLayout | None:
-    """The first layout whose required columns exist; `mapping` names columns explicitly."""
+    """The first layout whose required columns exist; `mapping` maps fields to columns instead."""
     indexes = {name.strip().lower(): index for index, name in reversed(list(enumerate(columns)))}
     if mapping:
         return _map_columns(indexes, mapping)

@@ -7,7 +7,8 @@ from typing import Final
 
 # Dialects in which double quotes enclose strings, not names.
 _TEXT_IN_DOUBLE_QUOTES: Final = frozenset({"bigquery", "databricks", "hive", "mysql", "spark"})
-_BACKSLASHES: Final = frozenset(
+# Dialects in which a backslash escapes a quote in a string.
+_BACKSLASH_ESCAPES: Final = frozenset(
     {"bigquery", "clickhouse", "databricks", "hive", "mysql", "snowflake", "spark"}
 )
 _HASH_COMMENTS: Final = frozenset({"bigquery", "mysql"})
@@ -21,16 +22,17 @@ _TEXT: Final = r"(?<=')(?:[^']|'')*'?"
 _ESCAPED_TEXT: Final = r"(?<=')(?:[^'\\]|''|\\.)*'?"
 _DOUBLE_TEXT: Final = r'(?<=")(?:[^"\\]|""|\\.)*"?'
 _DOUBLE_NAME: Final = r'(?<=")(?:[^"]|"")*"'
-_BACK_NAME: Final = r"(?<=`)[^`]*`"
+_BACKTICK_NAME: Final = r"(?<=`)[^`]*`"
 _DOLLAR_TEXT: Final = r"(?<=\$)(?:\d+|(?P<mark>[A-Za-z_]*)\$.*?\$(?P=mark)\$)"
 _NUMBER: Final = r"(?<=\d)(?<![\w$@.]\d)(?:[xX][\da-fA-F]+|[\d.]*(?:[eE][+-]?\d+)?)(?!\w)"
 
-_LIST: Final = re.compile(r"\?(?: ?, ?-?\?)+")
-_ROWS: Final = re.compile(r"\( ?\? ?\)(?: ?, ?\( ?\? ?\))+")
-_NAMES: Final = re.compile(r'("(?:[^"]|"")*"|`[^`]*`)')
+# Lists and rows of question marks, such as `?, ?` and `(?), (?)`.
+_PLACEHOLDER_LIST: Final = re.compile(r"\?(?: ?, ?-?\?)+")
+_PLACEHOLDER_ROWS: Final = re.compile(r"\( ?\? ?\)(?: ?, ?\( ?\? ?\))+")
+_QUOTED_NAME: Final = re.compile(r'("(?:[^"]|"")*"|`[^`]*`)')
 
 
-def normal(statement: str, dialect: str | None = None) -> str:
+def normalize(statement: str, dialect: str | None = None) -> str:
     """The statement without literals and comments, in lower case except for quoted names.
 
     Statements with the same result read the same columns. It is a key, not valid SQL.
@@ -38,16 +40,16 @@ def normal(statement: str, dialect: str | None = None) -> str:
     replaced = _literal_replacer(dialect)(statement)
     if '"' in replaced or "`" in replaced:
         # Every other part is a quoted name, whose case matters.
-        parts = _NAMES.split(replaced)
+        parts = _QUOTED_NAME.split(replaced)
         parts[::2] = [part.lower() for part in parts[::2]]
         replaced = "".join(parts)
     else:
         replaced = replaced.lower()
     text = " ".join(replaced.split())
     if "?," in text or "? ," in text:
-        text = _LIST.sub("?", text)
+        text = _PLACEHOLDER_LIST.sub("?", text)
         if "(?)," in text or "(?) ," in text:
-            text = _ROWS.sub("(?)", text)
+            text = _PLACEHOLDER_ROWS.sub("(?)", text)
     return text.rstrip("; ")
 
 
@@ -60,9 +62,9 @@ def without_literals(text: str, dialect: str | None = None) -> str:
 def _literal_replacer(dialect: str | None) -> Callable[[str], str]:
     """A function that replaces literals by question marks and removes comments."""
     double_is_text = dialect in _TEXT_IN_DOUBLE_QUOTES
-    literals = [_ESCAPED_TEXT if dialect in _BACKSLASHES else _TEXT, _NUMBER, _DOLLAR_TEXT]
+    literals = [_ESCAPED_TEXT if dialect in _BACKSLASH_ESCAPES else _TEXT, _NUMBER, _DOLLAR_TEXT]
     # Quoted names are matched so that nothing inside them is taken for a literal.
-    names = [_BACK_NAME]
+    names = [_BACKTICK_NAME]
     (literals if double_is_text else names).append(_DOUBLE_TEXT if double_is_text else _DOUBLE_NAME)
     comments = [_LINE_COMMENT, _BLOCK_COMMENT]
     marks = ["--", "/*", "`"]

@@ -11,7 +11,7 @@ import msgspec
 
 from lumos.usage.query_log.files import LogChunk, rows, statement_in
 from lumos.usage.query_log.layouts import Layout
-from lumos.usage.query_log.normalization import normal
+from lumos.usage.query_log.normalization import normalize
 
 UNKNOWN_READER: Final = "(unknown)"
 # Names in reports. part_of_others: scripts whose statements are logged too, and start or error
@@ -123,12 +123,12 @@ class QueryLogReader:
         if row.has_id:
             id = str(row.id)
             # Exports of one log may differ in the precision of times.
-            more = (
+            distinguishing_values = (
                 (str(day_of(at)),)
                 if _UNIQUE_ID.fullmatch(id)
                 else (str(at // MICROSECONDS_PER_SECOND), text)
             )
-            key = _key(id, str(row.line), reader, read_objects, *more)
+            key = _key(id, str(row.line), reader, read_objects, *distinguishing_values)
         else:
             # Equal rows are only distinguished by their order.
             calls = "sum" if is_sum else str(row.calls)
@@ -225,11 +225,11 @@ def _skip_reason(row: _LogRow, layout: Layout) -> SkipReason | None:
 def _digest(row: _LogRow, dialect: str | None, *, is_sum: bool) -> bytes:
     sql = row.sql
     if sql:
-        text = normal(sql, dialect)
+        text = normalize(sql, dialect)
     else:
         text = (_json(row.read) + b"\x1f" + _json(row.modified)).decode("utf-8", "replace")
-    known = f"{text}\x1f{row.database or ''}\x1f{row.schema or ''}\x1f{'sum' * is_sum}"
-    return hashlib.blake2b(known.encode("utf-8", "replace"), digest_size=16).digest()
+    identity = f"{text}\x1f{row.database or ''}\x1f{row.schema or ''}\x1f{'sum' * is_sum}"
+    return hashlib.blake2b(identity.encode("utf-8", "replace"), digest_size=16).digest()
 
 
 def _key(*values: str) -> int:
@@ -340,7 +340,7 @@ def _microseconds_from_number(number: float) -> int | None:
 
 
 def moment_of(at: int) -> datetime:
-    """The time as a datetime."""
+    """Convert microseconds since 1970 to a datetime."""
     return _EPOCH + timedelta(microseconds=at)
 
 
