@@ -45,7 +45,9 @@ MISTAKES = {
     ),
     "a hint with a name for many": (
         "scan: {datasets: [{path: 'x/*', name: x, apart: true}]}",
-        ["lumos.yaml:1: scan.datasets[0]: The name 'x' cannot be given to files that are split."],
+        [
+            "lumos.yaml:1: scan.datasets[0]: The name 'x' cannot be used: 'split' creates several datasets."
+        ],
     ),
     "a hint with several paths and no name": (
         "scan: {datasets: [{path: [a, b]}]}",
@@ -60,7 +62,9 @@ MISTAKES = {
     ),
     "a hint with half a brace": (
         "scan: {datasets: ['x/{table/*']}",
-        ["lumos.yaml:1: scan.datasets[0]: 'x/{table/*': braces hold a name, such as {table}."],
+        [
+            "lumos.yaml:1: scan.datasets[0]: 'x/{table/*': braces must contain a name, such as {table}."
+        ],
     ),
     "a key in a section that has none": (
         "platform_config: {local: {port: 1}}",
@@ -279,8 +283,8 @@ MISTAKES = {
     "a password in the name of a platform": (
         "platform: 'datahub:https://me:hush@gms.example'",
         [
-            "lumos.yaml:1: platform must be the name of a platform, with an address without user "
-            "and password if any, not '***'."
+            "lumos.yaml:1: platform must be a platform such as datahub or datahub:ADDRESS, without "
+            "user and password, not '***'."
         ],
     ),
     "no patience at all": (

@@ -1,4 +1,4 @@
-"""Adds and removes hints in a configuration file without changing any other byte."""
+"""Adds and removes hints in a configuration file; the rest of the file stays as it is."""
 
 import fcntl
 import os
@@ -22,12 +22,12 @@ from lumos.errors import LumosError, MisuseError
 SCAN: Final = "scan"
 _KEY: Final = "datasets"
 _BOM: Final = b"\xef\xbb\xbf"
-_STEP: Final = re.compile(r"(\w+)(?:\[(\d+)\])?")
-# Texts that YAML accepts without quotes, in block and flow style.
-_PLAIN: Final = re.compile(r"[A-Za-z_/.][\w./*-]*(?:://[\w./*-]+)?\Z", re.ASCII)
+_SECTION_STEP: Final = re.compile(r"(\w+)(?:\[(\d+)\])?")
+# Texts that need no quotes in YAML, in block and in flow style.
+_UNQUOTED: Final = re.compile(r"[A-Za-z_/.][\w./*-]*(?:://[\w./*-]+)?\Z", re.ASCII)
 _YAML_KEYWORDS: Final = frozenset(("true", "false", "yes", "no", "on", "off", "null", "y", "n"))
 
-# Loads the settings with this text as the content of the configuration file.
+# Loads the settings as if the text were the content of the configuration file.
 Reload = Callable[[str], Settings]
 
 
@@ -42,8 +42,8 @@ class FileNotWritable(LumosError):
 class HintFile:
     """A configuration file that is locked against edits by other Lumos processes.
 
-    Every edit is verified before it is accepted: apart from the one hint, the settings must not
-    change. This detects anchors, merge keys and variables that would spread or hide the hint.
+    Every edit is verified: apart from the one hint, the settings must not change. This detects
+    anchors, merge keys and variables that would copy the hint to other sections or hide it.
     """
 
     def __init__(self, text: str, reload: Reload) -> None:
@@ -85,7 +85,7 @@ def edit_hint_file(file: Path, reload: Reload, *, write: bool = True) -> Iterato
 
     Without `write` the edits are only verified.
     """
-    # A symbolic link is kept; its target is replaced.
+    # Replace the target of a symbolic link, not the link.
     target = Path(os.path.realpath(file))
     with _locked(target) as before:
         bom = _BOM if before.startswith(_BOM) else b""
@@ -108,19 +108,19 @@ def hints_of_section(settings: Settings, section: str) -> tuple[DatasetHint, ...
 def _expected_settings(
     settings: Settings, section: str, hints: tuple[DatasetHint, ...]
 ) -> dict[str, Any]:
-    """The settings as plain values, with other hints in a section."""
-    to_masked_dict = settings.to_masked_dict()
-    node: Any = to_masked_dict
+    """The settings as plain values, with the hints of a section replaced."""
+    expected = settings.to_masked_dict()
+    node: Any = expected
     for name, index in _steps(section):
         node = node[name] if index is None else node[name][index]
-    # A watched source is one mapping in the file, but two nested values.
+    # A watched source is a single mapping in the file, but two nested values in the settings.
     node = node.get("source", node)
     node[_KEY] = msgspec.json.decode(msgspec.json.encode(hints))
-    return to_masked_dict
+    return expected
 
 
 def _steps(section: str) -> list[tuple[str, int | None]]:
-    steps = _STEP.findall(section)
+    steps = _SECTION_STEP.findall(section)
     return [(name, int(index) if index else None) for name, index in steps]
 
 
@@ -168,16 +168,16 @@ def _replace(file: Path, before: bytes, after: bytes) -> None:
 
 
 def _compose(text: str) -> yaml.MappingNode | None:
-    """The nodes of a text with their positions; None if the text is not a mapping."""
-    # The parser of the settings, since other parsers treat tabs differently.
+    """The YAML nodes of a text with their positions; None if the text is not a mapping."""
+    # Use the same parser as for settings, since other parsers treat tabs differently.
     events = yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     started = next((each for each in events if isinstance(each, yaml.DocumentStartEvent)), None)
-    root = None if started is None else _node(next(events), events)
+    root = None if started is None else _build_node(next(events), events)
     return root if isinstance(root, yaml.MappingNode) else None
 
 
-def _node(event: Any, events: Iterator[Any]) -> yaml.Node:
-    """A node of the text; an alias is a separate node, at its position."""
+def _build_node(event: Any, events: Iterator[Any]) -> yaml.Node:
+    """Build a node from parser events; an alias is a scalar, so that it has its own position."""
     start: Any = event.start_mark
     end: Any = event.end_mark
     if isinstance(event, yaml.AliasEvent):
@@ -185,9 +185,9 @@ def _node(event: Any, events: Iterator[Any]) -> yaml.Node:
     if isinstance(event, yaml.ScalarEvent):
         return yaml.ScalarNode("", event.value, start, end)
     children: list[yaml.Node] = []
-    while not isinstance(last := next(events), yaml.CollectionEndEvent):
-        children.append(_node(last, events))
-    end = last.end_mark
+    while not isinstance(child := next(events), yaml.CollectionEndEvent):
+        children.append(_build_node(child, events))
+    end = child.end_mark
     if isinstance(event, yaml.SequenceStartEvent):
         return yaml.SequenceNode("", children, start, end, event.flow_style)
     pairs = list(zip(children[::2], children[1::2], strict=True))
@@ -285,7 +285,7 @@ def _remove_hint(text: str, section: str, index: int) -> str:
         return _remove_lines(text, key.start_mark.index, _end(item))
     if not is_alone and found[0].start_mark.column == _indent_at(text, found[0].start_mark.index):
         return _remove_lines(text, found[0].start_mark.index, _end(item))
-    # The key is on the line of a list item, so the line stays, with an empty list.
+    # The key is on the same line as a list item: keep the line, with an empty list.
     start = _dash(text, item)
     line = text.rfind("\n", 0, start) + 1
     colon = found[0].end_mark.index + 1
@@ -297,7 +297,7 @@ def _is_empty(node: yaml.Node) -> bool:
 
 
 def _end(node: yaml.Node) -> int:
-    """The end of a node in the text, without comments after a block."""
+    """The position of the end of a node in the text, before any comments after a block."""
     if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
         last = node.value[-1]
         return _end(last[1] if isinstance(last, tuple) else last)
@@ -377,10 +377,10 @@ def _pairs(hint: DatasetHint) -> list[str]:
 
 
 def _scalar(text: str) -> str:
-    # Otherwise Lumos would read ${ as the beginning of a variable.
+    # Escaped, since Lumos would read ${ as the start of a variable.
     text = text.replace("${", "$${")
     if (
-        _PLAIN.match(text)
+        _UNQUOTED.match(text)
         and text.lower() not in _YAML_KEYWORDS
         and not text.startswith(("...", "---"))
     ):

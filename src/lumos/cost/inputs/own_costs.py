@@ -302,7 +302,7 @@ class ComputeCosts:
         priced = self._prices.of_engine(metered.engine)
         used = {unit: number for unit, number in metered.quantities.items() if number}
         priced_units = [unit for unit in used if unit in priced]
-        # A zero quantity in a priced unit is known usage: an application that never got executors.
+        # A quantity of 0 in a priced unit is known usage: the application never got executors.
         if used and not priced_units and any(unit in priced for unit in metered.quantities):
             self._unpriced_runs[metered.engine] += 1
         elif used and not priced_units:
@@ -346,7 +346,7 @@ class ComputeCosts:
         return self._start <= moment < self._end
 
     def _amount_inside(self, start: datetime, end: datetime, amount: int) -> int:
-        """The part of an amount that falls into the period; parts of all periods add up exactly."""
+        """The part of an amount in this period; the parts in successive periods add up exactly."""
         length = (end - start) // _MICROSECOND
         if length <= 0:
             return amount if self._starts_inside(start) else 0
@@ -383,11 +383,11 @@ class ComputeCosts:
                 f"{metered_twice:,} job{' is' if metered_twice == 1 else 's are'} metered by more "
                 "than one source, and the amounts are added up. Check with: lumos cost meters"
             )
-        repeated_names = sorted({name for names in self._several_names for name in names})
+        repeated_names = sorted({name for names in self._shared_names for name in names})
         if repeated_names:
             yield (
                 f"{', '.join(repeated_names[:_MAX_NAMES])} are names of the same "
-                f"{'job' if len(self._several_names) == 1 else 'jobs'} in one table, and the "
+                f"{'job' if len(self._shared_names) == 1 else 'jobs'} in one table, and the "
                 "amounts are added up. Keep one name if the usage is listed twice."
             )
         for engine, runs in sorted(self._unpriced_runs.items()):
@@ -402,7 +402,7 @@ class ComputeCosts:
             )
 
     @property
-    def _several_names(self) -> list[set[str]]:
+    def _shared_names(self) -> list[set[str]]:
         return [names for names in self._names.values() if len(names) > 1]
 
 
@@ -463,7 +463,7 @@ def _difference(
         (amount * _months(part, period) for part, amount in parts if amount is not None),
         Fraction(),
     )
-    # Storage cost is spread evenly over the period; metered cost belongs to the days it arose.
+    # Storage cost is spread evenly over the period; metered cost belongs to the days of its usage.
     storage_cost = measured - compute.cost(node, cost_type)
     total += (
         storage_cost
@@ -475,7 +475,7 @@ def _difference(
 
 
 def _parts(intervals: list[_AmountInterval], period: Period) -> list[tuple[Period, int | None]]:
-    """The period in parts, each with the amount of the override that applies, or None."""
+    """Divide the period into parts, each with the amount of its override, or None without one."""
     end = period.last + _DAY
     ordered = sorted(intervals)
     parts: list[tuple[Period, int | None]] = []
