@@ -225,10 +225,10 @@ class Caller:
                 raise self._error(what, fault) from problem
             pause = state.next_wait(fault.retry_after)
             if pause is not None:
-                self._wait(what, fault, pause, state.tried)
+                self._wait(what, fault, pause, state.tries)
             if pause is None or _stop.get().is_set():
                 raise CatalogBusy(
-                    self._server.platform, what, attempts=state.tried, seconds=state.seconds,
+                    self._server.platform, what, attempts=state.tries, seconds=state.seconds,
                     last=str(fault), status=fault.status,
                 ) from problem  # fmt: skip
 

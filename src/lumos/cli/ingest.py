@@ -12,7 +12,7 @@ from lumos.cli.options import (
     Paths,
     StorePath,
     exit_by_verdict,
-    start_spark_ahead,
+    start_spark_early,
 )
 from lumos.cli.scan_text import (
     DatasetFamily,
@@ -98,7 +98,7 @@ def ingest(
     Scans the given paths, or else the configured sources. A rescan reads only new and changed
     files.
     """
-    start_spark_ahead(paths or (), config, short=not profile)
+    start_spark_early(paths or (), config, short=not profile)
     options = CommonOptions(config=config, store=store, json=json)
     with steps() as progress:
         report = options.lumos.ingest(

@@ -397,7 +397,7 @@ def check_data_platform(lumos: "Lumos", name: str | None) -> None:
         )
 
 
-def start_spark_ahead(paths: "Sequence[str]", config: Path | None, *, short: bool = True) -> None:
+def start_spark_early(paths: "Sequence[str]", config: Path | None, *, short: bool = True) -> None:
     """Start Spark in the background, while the engine is imported, if these paths need a scan."""
     from lumos.config import find_file, load
     from lumos.config.sources import FileStoreSettings
@@ -409,9 +409,11 @@ def start_spark_ahead(paths: "Sequence[str]", config: Path | None, *, short: boo
     else:
         will_scan = any(isinstance(source, FileStoreSettings) for source in settings.sources)
     if will_scan:
-        from lumos.spark.session import start_ahead
+        from lumos.spark.session import start_jvm_early
 
-        start_ahead(master=settings.spark.master, settings=settings.spark.properties(), short=short)
+        start_jvm_early(
+            master=settings.spark.master, settings=settings.spark.properties(), short=short
+        )
 
 
 def choose_format(
