@@ -129,7 +129,7 @@ class CostReportOptions(_CostInputs):
     json: AsJson = False
     csv: AsCsv = False
 
-    def print_or_write(
+    def emit(
         self,
         compute: "Callable[..., CostReportHeader]",
         *args: Any,
@@ -224,9 +224,7 @@ def _price(text: str) -> tuple[str, Decimal]:
 def report(options: PagedReportOptions, dataset: DatasetOrJob) -> None:
     """Show the own and upstream cost of a dataset, by cost type, team and upstream dataset."""
     costs = options.lumos.cost
-    options.print_or_write(
-        costs.report, dataset, page=lambda: costs.page(dataset, **options.inputs)
-    )
+    options.emit(costs.report, dataset, page=lambda: costs.page(dataset, **options.inputs))
 
 
 @app.command(
@@ -245,9 +243,7 @@ def top(
 ) -> None:
     """List the most expensive datasets."""
     costs = options.lumos.cost
-    options.print_or_write(
-        costs.top, limit, ranked_by=by, page=lambda: costs.page(**options.inputs)
-    )
+    options.emit(costs.top, limit, ranked_by=by, page=lambda: costs.page(**options.inputs))
 
 
 @app.command("by", epilog="Examples:\n\nlumos cost by team\n\nlumos cost by tag --json")
@@ -260,14 +256,14 @@ def by_group(
     ],
 ) -> None:
     """Sum up the own and retained cost of teams, domains, platforms or tags."""
-    options.print_or_write(options.lumos.cost.by, grouping)
+    options.emit(options.lumos.cost.by, grouping)
 
 
 @app.command(epilog="Examples:\n\nlumos cost trend\n\nlumos cost trend ml/predictions --csv")
 @with_options
 def trend(options: CostReportOptions, dataset: OptionalDataset = None) -> None:
     """Show the recorded costs of earlier periods next to the current ones."""
-    options.print_or_write(options.lumos.cost.trend, dataset)
+    options.emit(options.lumos.cost.trend, dataset)
 
 
 @app.command(epilog="Example: lumos cost explain ml/predictions --limit 50")
@@ -278,7 +274,7 @@ def explain(
     limit: Annotated[int, limit_option("Maximum number of paths.", maximum=100_000)] = 20,
 ) -> None:
     """Show the lineage paths and shares behind a total cost, the largest first."""
-    options.print_or_write(options.lumos.cost.explain, dataset, limit=limit)
+    options.emit(options.lumos.cost.explain, dataset, limit=limit)
 
 
 @app.command(
@@ -328,7 +324,7 @@ def savings(
     tag: Annotated[str | None, typer.Option(metavar="TAG", help="All datasets with a tag.")] = None,
 ) -> None:
     """Show what removing datasets saves, which upstream cost remains, and what breaks."""
-    options.print_or_write(options.lumos.cost.savings, *(datasets or ()), feature=feature, tag=tag)
+    options.emit(options.lumos.cost.savings, *(datasets or ()), feature=feature, tag=tag)
 
 
 @app.command(epilog="Example: lumos cost retire --limit 10", cls=accept_old_options(top="--limit"))
@@ -338,7 +334,7 @@ def retire(
     limit: Annotated[int, limit_option("Maximum number of datasets.", "-n", maximum=1000)] = 10,
 ) -> None:
     """Show unused datasets, and which datasets to retire together for the largest savings."""
-    options.print_or_write(options.lumos.cost.retire, limit)
+    options.emit(options.lumos.cost.retire, limit)
 
 
 @app.command(

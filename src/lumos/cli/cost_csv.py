@@ -136,7 +136,7 @@ def _explain_rows(report: CostExplainReport) -> Iterator[Cells]:
     yield ("dataset", "period", "currency", "origin", "type", "own_cost", "share", "cost", "way")
     common = (report.dataset, report.period, report.currency)
     for path in report.paths:
-        path_text = " -> ".join(step.urn for step in path.steps)
+        urns = " -> ".join(step.urn for step in path.steps)
         yield (
             *common,
             path.steps[0].urn,
@@ -144,7 +144,7 @@ def _explain_rows(report: CostExplainReport) -> Iterator[Cells]:
             path.own_cost,
             path.share,
             path.cost,
-            path_text,
+            urns,
         )
     if report.rest:
         yield (*common, "", "", None, None, report.rest, "paths that are not listed")

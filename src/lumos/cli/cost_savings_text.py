@@ -154,7 +154,7 @@ def _print_in_use(console: "Console", report: RetireReport) -> None:
 
 
 def _print_steps(console: "Console", report: RetireReport, money: MoneyFormat) -> None:
-    amounts = money.round_balanced_amounts(each.monthly_savings for each in report.steps)
+    amounts = money.rounded(each.monthly_savings for each in report.steps)
     # Accumulate the rounded amounts, so that the columns are consistent.
     steps = zip(report.steps, amounts, accumulate(amounts), strict=True)
     table = Table(">", ">SAVES", ">CUMULATIVE", "DATASETS", widths=(3,), fold_at=WIDTH)

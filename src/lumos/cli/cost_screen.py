@@ -53,9 +53,7 @@ class MoneyFormat:
         text = self(amount)
         return text if text.startswith("-") else f"+{text}"
 
-    def round_balanced_amounts(
-        self, amounts: Iterable[Decimal], rest_index: int | None = None
-    ) -> list[Decimal]:
+    def rounded(self, amounts: Iterable[Decimal], rest_index: int | None = None) -> list[Decimal]:
         """Amounts rounded so that they add up to their rounded sum.
 
         The amount at `rest_index`, if given, absorbs the rounding errors of the others.
@@ -74,7 +72,7 @@ class MoneyFormat:
 
     def column(self, amounts: Iterable[Decimal], rest_index: int | None = None) -> list[str]:
         """Amounts as text, aligned at the right; the rounded amounts add up."""
-        texts = [self(amount) for amount in self.round_balanced_amounts(amounts, rest_index)]
+        texts = [self(amount) for amount in self.rounded(amounts, rest_index)]
         width = max(map(len, texts), default=0)
         return [f"{text:>{width}}" for text in texts]
 

@@ -11,8 +11,8 @@ from lumos.cli.cost_screen import (
     percent,
     period_and_method,
     print_bars,
-    print_heading,
     print_cost_table,
+    print_heading,
     print_legend,
     print_remarks,
     print_subject,
@@ -107,7 +107,7 @@ def _print_report(report: CostReport) -> None:
     console.print(period_and_method(report))
     console.print(f"Team: {report.team}")
     console.print()
-    own, jobs, attributed = money.round_balanced_amounts(
+    own, jobs, attributed = money.rounded(
         (summary.own_cost, summary.jobs_cost, summary.attributed_cost), rest_index=2
     )
     lines = [("own cost", own, f"the {report.kind} itself")]
@@ -165,7 +165,7 @@ def _print_changes(
 ) -> None:
     names = list(dict.fromkeys((*before, *after)))
     amounts_before, amounts_after = (
-        money.round_balanced_amounts(amounts.get(name, Decimal(0)) for name in names)
+        money.rounded(amounts.get(name, Decimal(0)) for name in names)
         for amounts in (before, after)
     )
     for name, old, new in zip(names, amounts_before, amounts_after, strict=True):
@@ -203,17 +203,17 @@ def _comparison_text(
     if compared is None:
         return f"{'':>6}  not recorded"
     change = "" if compared.percent is None else f"{compared.percent:+.0f}%"
-    has_several_months = len(compared.periods) > 1
+    is_mean = len(compared.periods) > 1
     periods = " and ".join(compared.periods)
     if len(compared.periods) == _MONTHS_PER_QUARTER:
         periods = f"{compared.periods[0]} to {compared.periods[-1]}"
-    elif report.is_recent and not has_several_months and compared.metered_from is None:
+    elif report.is_recent and not is_mean and compared.metered_from is None:
         # The last thirty days are compared with a month, so the length of the month matters.
         days = month_of(date.fromisoformat(f"{periods}-01")).days
         periods += "" if days == report.days else f" ({days} days)"
     if part := comparison_text(compared):
         periods += f" ({part})"
-    return f"{change:>6}  {money(compared.cost)}{' per month' if has_several_months else ''} in {periods}"
+    return f"{change:>6}  {money(compared.cost)}{' per month' if is_mean else ''} in {periods}"
 
 
 def _print_top(report: CostTopReport) -> None:
@@ -290,7 +290,7 @@ def _add_change(
     unattributed_before = [report.beside_before.get(name, Decimal(0)) for name in report.beside]
     before = [*(each or Decimal(0) for each in earlier), *unattributed_before]
     differences = [now - was for now, was in zip(amounts, before, strict=True)]
-    changes = money.round_balanced_amounts(differences, rest_index)
+    changes = money.rounded(differences, rest_index)
     difference = money.difference(report.what_if.before, report.what_if.after)
     # Adjust one change, so that all changes add up to the difference of the rounded totals.
     adjusted = max(range(len(changes)), key=lambda index: abs(changes[index]), default=rest_index)

@@ -58,7 +58,7 @@ app = typer.Typer()
 @app.command(epilog="Example: lumos overview --json")
 @with_options
 def overview(options: CommonOptions) -> None:
-    """Show the sources with their last scan, and the numbers of datasets with owners and lineage."""
+    """Show the sources and their last scans, and how many datasets have owners and lineage."""
     options.print(options.lumos.overview(), _print_overview)
 
 
@@ -515,7 +515,7 @@ def _format_field_annotations(field: dict[str, Any]) -> str:
 
 
 def _format_parts(split: "SplitDataset", names: Names) -> list[str]:
-    """The first of the datasets that a dataset was split into."""
+    """The names of the datasets that a dataset was split into; long lists are truncated."""
     listed, _ = few(split.parts, _MAX_LISTED)
     names.look_up(listed)
     more = split.part_count - len(listed)
@@ -525,7 +525,7 @@ def _format_parts(split: "SplitDataset", names: Names) -> list[str]:
 
 def _format_lineage(dataset: dict[str, Any], names: Names) -> dict[str, str]:
     """The first upstream and downstream datasets of a dataset."""
-    edges_by_side = {}
+    text_by_side = {}
     for side in ("upstream", "downstream"):
         urns = [edge["urn"] for edge in (dataset.get("lineage") or {}).get(side, ())]
         if not urns:
@@ -535,8 +535,8 @@ def _format_lineage(dataset: dict[str, Any], names: Names) -> dict[str, str]:
         lines = [plural(len(urns), "dataset"), *(f"  {names(urn)}" for urn in listed)]
         if more:
             lines.append(f"  and {more:,} more: lumos lineage show {names(dataset['urn'])}")
-        edges_by_side[side] = "\n".join(map(escape_line, lines))
-    return edges_by_side
+        text_by_side[side] = "\n".join(map(escape_line, lines))
+    return text_by_side
 
 
 def _column_statistics(statistics: dict[str, Any]) -> tuple[str, ...]:

@@ -47,7 +47,7 @@ def discover(
     output: Annotated[
         Path | None,
         output_option(
-            "Write a configuration for what was found.",
+            "Write a configuration with the sources and datasets that were found.",
             callback=local_path,
         ),
     ] = None,

@@ -113,7 +113,7 @@ def ingest(
     from lumos.discovery.targets import SOURCE_FAILED
     from lumos.model.change import Verdict
 
-    # Changes take precedence over failures: the next scan reports failures again, changes never.
+    # Changes take precedence over failures: the next scan reports failures again, but not changes.
     exit_by_verdict(
         exit_code=exit_code,
         strict=strict,
