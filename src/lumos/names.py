@@ -112,24 +112,24 @@ def split_field(store: Store, text: str) -> tuple[str, tuple[str, ...]]:
     if "." not in text or DatasetPattern(text).has_wildcards:
         return text, ()
     try:
-        found = find_column(store, text)
+        column_name = find_column(store, text)
     except MisuseError:
         return text, ()
-    return (text, ()) if found.column is None else (found.urn, (found.column,))
+    return (text, ()) if column_name.column is None else (column_name.urn, (column_name.column,))
 
 
 def find_datasets(store: Store, text: str) -> list[KnownDataset]:
     """Find the live datasets that match a name or a pattern; raises if there are none."""
     pattern = DatasetPattern(text)
     if pattern.has_wildcards:
-        found = find_matching(store, pattern)
-        if not found:
+        matching = find_matching(store, pattern)
+        if not matching:
             raise NoMatchingDataset(text)
-        return found
-    known = find_dataset(store, text)
-    if known.state != "live":
-        raise MisuseError(f"{known.urn} {known.absence}")
-    return [known]
+        return matching
+    dataset = find_dataset(store, text)
+    if dataset.state != "live":
+        raise MisuseError(f"{dataset.urn} {dataset.absence}")
+    return [dataset]
 
 
 def find_matching(store: Store, pattern: DatasetPattern) -> list[KnownDataset]:

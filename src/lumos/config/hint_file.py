@@ -202,18 +202,18 @@ def _entry(mapping: yaml.Node | None, name: str) -> tuple[yaml.Node, yaml.Node] 
 def _section_entry(root: yaml.MappingNode | None, section: str) -> tuple[yaml.Node, yaml.Node]:
     """Key and value of a section; for a list item both are the item."""
     for top in (root, (_entry(root, str(Settings.nested)) or (None, None))[1]):
-        found: tuple[yaml.Node, yaml.Node] | None = None
+        entry: tuple[yaml.Node, yaml.Node] | None = None
         node: yaml.Node | None = top
         for name, index in _steps(section):
-            found = _entry(node, name)
-            if found is not None and index is not None:
-                items = found[1].value if isinstance(found[1], yaml.SequenceNode) else ()
-                found = (items[index], items[index]) if index < len(items) else None
-            if found is None:
+            entry = _entry(node, name)
+            if entry is not None and index is not None:
+                items = entry[1].value if isinstance(entry[1], yaml.SequenceNode) else ()
+                entry = (items[index], items[index]) if index < len(items) else None
+            if entry is None:
                 break
-            node = found[1]
-        if found is not None:
-            return found
+            node = entry[1]
+        if entry is not None:
+            return entry
     raise NotEditable(f"The file has no section '{section}'.")
 
 
@@ -232,13 +232,13 @@ def _add_hint(text: str, section: str, hint: DatasetHint) -> str:
         return _insert_lines(text, owner.end_mark.index, _key_lines(hint, column, root))
     if not isinstance(owner, yaml.MappingNode):
         raise NotEditable(f"'{section}' is not a mapping, so it cannot hold '{_KEY}'.")
-    found = _entry(owner, _KEY)
-    if found is None:
+    entry = _entry(owner, _KEY)
+    if entry is None:
         if owner.flow_style:
             return _insert_inline(text, owner, f"{_KEY}: [{_inline(hint)}]")
         column = owner.value[0][0].start_mark.column
         return _insert_lines(text, _end(owner), _key_lines(hint, column, root))
-    key, value = found
+    key, value = entry
     if _is_empty(value):
         if owner.flow_style:
             raise NotEditable(f"'{section}.{_KEY}' has no value. Write '{_KEY}: []' there.")
@@ -270,25 +270,25 @@ def _remove_hint(text: str, section: str, index: int) -> str:
     """The text without one hint and without keys that would become empty."""
     root = _compose(text)
     key, owner = _section_entry(root, section)
-    found = _entry(owner, _KEY)
-    if found is None or not isinstance(found[1], yaml.SequenceNode):
+    entry = _entry(owner, _KEY)
+    if entry is None or not isinstance(entry[1], yaml.SequenceNode):
         raise NotEditable(f"'{section}.{_KEY}' is not a list in the file. Remove the hint by hand.")
-    listed = found[1]
-    item = listed.value[index]
-    if listed.flow_style:
-        return _remove_inline(text, listed, index)
-    if len(listed.value) > 1:
+    hints = entry[1]
+    item = hints.value[index]
+    if hints.flow_style:
+        return _remove_inline(text, hints, index)
+    if len(hints.value) > 1:
         return _remove_lines(text, _dash(text, item), _end(item))
     assert isinstance(owner, yaml.MappingNode)
     is_alone = len(owner.value) == 1
     if is_alone and owner.flow_style is False and section == SCAN:
         return _remove_lines(text, key.start_mark.index, _end(item))
-    if not is_alone and found[0].start_mark.column == _indent_at(text, found[0].start_mark.index):
-        return _remove_lines(text, found[0].start_mark.index, _end(item))
+    if not is_alone and entry[0].start_mark.column == _indent_at(text, entry[0].start_mark.index):
+        return _remove_lines(text, entry[0].start_mark.index, _end(item))
     # The key is on the same line as a list item: keep the line, with an empty list.
     start = _dash(text, item)
     line = text.rfind("\n", 0, start) + 1
-    colon = found[0].end_mark.index + 1
+    colon = entry[0].end_mark.index + 1
     return f"{text[:colon]} []{text[colon:line]}{text[_next_line(text, _end(item)) :]}"
 
 

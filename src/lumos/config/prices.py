@@ -313,9 +313,9 @@ def _add_price(
     price: Decimal,
     key: str,
 ) -> None:
-    known = prices.setdefault(price_key, (price, key))
-    if known[0] != price:
-        raise MisuseError(f"'{known[1]}' and '{key}' set the same price differently. Keep one.")
+    first = prices.setdefault(price_key, (price, key))
+    if first[0] != price:
+        raise MisuseError(f"'{first[1]}' and '{key}' set the same price differently. Keep one.")
 
 
 _StoragePrices: TypeAlias = Iterable[tuple[str, tuple[str, str], Decimal, str]]

@@ -66,11 +66,11 @@ class SqlName(Section, frozen=True, kw_only=True):
         """The URN of a table, or None if its name lacks a part that the rule needs."""
         if self.urn is None:
             return None
-        known = dict(zip(("table", "schema", "database"), reversed(parts), strict=False))
-        known |= {"name": ".".join(parts), "path": "/".join(parts)}
-        if any(name not in known for name in _BRACES.findall(self.urn)):
+        values = dict(zip(("table", "schema", "database"), reversed(parts), strict=False))
+        values |= {"name": ".".join(parts), "path": "/".join(parts)}
+        if any(name not in values for name in _BRACES.findall(self.urn)):
             return None
-        return str(Urn.parse(_BRACES.sub(lambda found: known[found.group(1)], self.urn)))
+        return str(Urn.parse(_BRACES.sub(lambda match: values[match.group(1)], self.urn)))
 
 
 class NameTemplate:

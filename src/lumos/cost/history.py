@@ -59,11 +59,11 @@ def _figures(ledger: CostLedger) -> Iterator[CostFigure]:
 def _write_aspects(store: Store, ledger: CostLedger, at: datetime) -> int:
     """Write the cost aspects of datasets whose costs have changed."""
     before = store.aspects("cost")
-    known = {each.urn for each in store.dataset_locations() if each.state == "live"}
+    live_urns = {each.urn for each in store.dataset_locations() if each.state == "live"}
     changed = (
         (urn, cost)
         for urn, cost in _costs(ledger, at)
-        if urn in known and not _is_same(before.get(urn), cost)
+        if urn in live_urns and not _is_same(before.get(urn), cost)
     )
     written = 0
     while batch := list(islice(changed, _BATCH)):

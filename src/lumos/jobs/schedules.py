@@ -102,8 +102,8 @@ class Schedules:
 
     def list(self) -> ScheduleListReport:
         """All schedules by name."""
-        found = self._store().jobs.schedules.list()
-        return ScheduleListReport(schedules=tuple(map(ScheduleSummary.of, found)))
+        records = self._store().jobs.schedules.list()
+        return ScheduleListReport(schedules=tuple(map(ScheduleSummary.of, records)))
 
     def show(self, name: str) -> ScheduleReport:
         """One schedule."""

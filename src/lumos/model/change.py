@@ -269,12 +269,12 @@ class ChangeEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 def event_types(names: Iterable[EventType | str]) -> tuple[EventType, ...]:
     """Parse the names of event types, in any case; accepts a single name or several."""
-    known = {each.value: each for each in EventType}
+    type_by_name = {each.value: each for each in EventType}
     types = []
     for name in (names,) if isinstance(names, str) else names:
-        if str(name).upper() not in known:
-            raise UnknownName("event type", str(name), known)
-        types.append(known[str(name).upper()])
+        if str(name).upper() not in type_by_name:
+            raise UnknownName("event type", str(name), type_by_name)
+        types.append(type_by_name[str(name).upper()])
     return tuple(types)
 
 

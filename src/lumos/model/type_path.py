@@ -93,12 +93,12 @@ class TypePath(msgspec.Struct, frozen=True, kw_only=True):
         # Return early, since most fields have none of them.
         if not description and default is None and field_id is None:
             return
-        known = self.details
+        earlier = self.details
         merged = NestedField(
             path=self.path,
-            description=known.description or description or None,
-            default=default if known.default is None else known.default,
-            field_id=field_id if known.field_id is None else known.field_id,
+            description=earlier.description or description or None,
+            default=default if earlier.default is None else earlier.default,
+            field_id=field_id if earlier.field_id is None else earlier.field_id,
         )
         if merged != NestedField(path=self.path):
             self.notes[self.path] = merged

@@ -138,12 +138,12 @@ class _Writer:
             {"types": _DATA_EVENTS},
             {"breaking": True},
         )
-        found = {
+        events_by_id = {
             each.event_id: each
             for selection in selections
             for each in self._lumos.changes(limit=_MAX_EVENTS, **selection).events
         }
-        newest = sorted(found.values(), key=lambda each: each.timestamp, reverse=True)
+        newest = sorted(events_by_id.values(), key=lambda each: each.timestamp, reverse=True)
         # The page does not show the schemas of events.
         return [
             to_plain(msgspec.structs.replace(each, old_schema=None, new_schema=None))
@@ -214,7 +214,7 @@ class _Writer:
         if not self._switches.is_on("schema_tracking"):
             return {}
         compared = self._lumos.schema.compared_histories(urns, latest=_COMPARED_VERSIONS)
-        found = {}
+        histories = {}
         for urn, (history, diffs) in compared.items():
             versions = [
                 msgspec.structs.replace(each, schema=_EMPTY_SCHEMA) for each in history.versions
@@ -222,11 +222,11 @@ class _Writer:
             plain = to_plain(msgspec.structs.replace(history, versions=tuple(versions)))
             for version in plain["versions"]:
                 del version["schema"]
-            found[urn] = {
+            histories[urn] = {
                 "history": plain,
                 "diffs": {f"{old} {new}": diff for (old, new), diff in diffs.items()},
             }
-        return found
+        return histories
 
     def _usage(self, datasets: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
         """The usage of all datasets or, without any ingested log, of those with imported usage."""
@@ -238,11 +238,11 @@ class _Writer:
 
     def _annotations(self) -> dict[str, dict[str, list[Any]]]:
         """The annotations by dataset and kind."""
-        found: dict[str, dict[str, list[Any]]] = {}
+        annotations: dict[str, dict[str, list[Any]]] = {}
         for kind, listed in self._lumos.annotations.list_by_kind().items():
             for each in listed:
-                found.setdefault(each.urn, {}).setdefault(kind, []).append(each)
-        return found
+                annotations.setdefault(each.urn, {}).setdefault(kind, []).append(each)
+        return annotations
 
     def _cost_reports(self) -> dict[str, dict[str, Any]]:
         if not self._has_costs():

@@ -233,10 +233,10 @@ def archive_file(java: str, spark_home: Path) -> Path | None:
     """The path of the archive for this Java and Spark; None if it is switched off."""
     if os.environ.get(ARCHIVE_SWITCH, "").lower() in ("0", "off", "false"):
         return None
-    found = shutil.which(java)
-    if found is None:
+    java_path = shutil.which(java)
+    if java_path is None:
         return None
-    binary = Path(found).resolve()
+    binary = Path(java_path).resolve()
     try:
         ages = [str(path.stat().st_mtime_ns) for path in (binary, spark_home / "jars")]
         folder = cache_folder()

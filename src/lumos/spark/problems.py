@@ -58,11 +58,11 @@ class ProblemList(msgspec.Struct, array_like=True):
             if len(self.listed) >= self.max_listed:
                 break
             self.listed.append(problem)
-        known = {(each.code, each.remark): each.count for each in self.counts}
+        count_by_key = {(each.code, each.remark): each.count for each in self.counts}
         for each in counts:
             key = (each.code, each.remark)
-            known[key] = known.get(key, 0) + each.count
-        self.counts = [ProblemCount(*key, count) for key, count in known.items()]
+            count_by_key[key] = count_by_key.get(key, 0) + each.count
+        self.counts = [ProblemCount(*key, count) for key, count in count_by_key.items()]
 
     def not_listed(self) -> list[ProblemCount]:
         """The number of problems of each code that are not listed."""

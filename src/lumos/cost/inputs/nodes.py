@@ -60,8 +60,8 @@ class CostNodes:
         return [int(each) for each in self.downstream[first:last] if each != node]
 
     def writers(self, node: int) -> list[int]:
-        found = self.upstream[self.downstream == node]
-        return [int(each) for each in found if each != node]
+        upstream_nodes = self.upstream[self.downstream == node]
+        return [int(each) for each in upstream_nodes if each != node]
 
     def add_job(self, urn: str, outputs: Sequence[int]) -> int:
         """Add a job that is missing in the lineage, with the outputs reported in its usage."""
@@ -294,8 +294,8 @@ class NodeFinder:
         # The store does not suggest jobs, and tables that are only known from lineage.
         others = (urn for urn in self._nodes.urns if urn not in self._nodes.datasets)
         known = {*self._store.unknown(name).nearest, *(urn.rpartition("/")[2] for urn in others)}
-        found = tuple(nearest(name, known, limit=1))
-        return f" (did you mean '{found[0]}'?)" if found else ""
+        similar = tuple(nearest(name, known, limit=1))
+        return f" (did you mean '{similar[0]}'?)" if similar else ""
 
     def _find_charged(self, metered: MeteredUsage) -> tuple[int, ...]:
         name = metered.target
@@ -337,9 +337,11 @@ class NodeFinder:
     def _dataset_at(self, location: str) -> tuple[int, ...]:
         from lumos.lineage.reported_lineage import LocationReference, ResolutionMethod
 
-        found = self._names.find(LocationReference(uri=location))
-        is_known = found.method is ResolutionMethod.LOCATION and found.urn in self._nodes.datasets
-        return (self._nodes.node_by_urn[found.urn],) if is_known else ()
+        resolved = self._names.find(LocationReference(uri=location))
+        is_known = (
+            resolved.method is ResolutionMethod.LOCATION and resolved.urn in self._nodes.datasets
+        )
+        return (self._nodes.node_by_urn[resolved.urn],) if is_known else ()
 
     @cached_property
     def _names(self) -> "NameIndex":
@@ -350,19 +352,19 @@ class NodeFinder:
     @cached_property
     def _jobs_by_name(self) -> dict[str, str]:
         """Jobs by unambiguous names, with and without their namespace."""
-        found: dict[str, str] = {}
+        urn_by_name: dict[str, str] = {}
         ambiguous: set[str] = set()
         for urn, job in self._nodes.jobs.items():
             for name in job_names(job):
-                if found.setdefault(name, urn) != urn:
+                if urn_by_name.setdefault(name, urn) != urn:
                     ambiguous.add(name)
         self._ambiguous |= ambiguous
-        return {name: urn for name, urn in found.items() if name not in ambiguous}
+        return {name: urn for name, urn in urn_by_name.items() if name not in ambiguous}
 
     @cached_property
     def _jobs_by_urn(self) -> dict[str, int]:
         """Jobs that are only known from edges, by all unambiguous suffixes of their URNs."""
-        found: dict[str, int] = {}
+        node_by_name: dict[str, int] = {}
         ambiguous: set[str] = set()
         for node in np.flatnonzero(self._nodes.is_job).tolist():
             urn = self._nodes.urns[node]
@@ -371,21 +373,21 @@ class NodeFinder:
             segments = urn.removeprefix(SCHEME).split("/")[1:]
             for start in range(len(segments)):
                 name = "/".join(segments[start:])
-                if found.setdefault(name, node) != node:
+                if node_by_name.setdefault(name, node) != node:
                     ambiguous.add(name)
-        return {name: node for name, node in found.items() if name not in ambiguous}
+        return {name: node for name, node in node_by_name.items() if name not in ambiguous}
 
     @cached_property
     def _jobs_by_application(self) -> dict[str, tuple[str, ...]]:
         """Jobs that are steps of one application, as in lineage from Spark."""
-        found: dict[str, dict[str, None]] = {}
+        urns_by_name: dict[str, dict[str, None]] = {}
         for urn, job in self._nodes.jobs.items():
             first, dot, _ = job.name.partition(".")
             parent = job.properties.get("parent", "").rpartition("/")[2]
             for name in (first if dot else "", parent):
                 if normalized := _normalize(name):
-                    found.setdefault(normalized, {})[urn] = None
-        return {name: tuple(urns) for name, urns in found.items()}
+                    urns_by_name.setdefault(normalized, {})[urn] = None
+        return {name: tuple(urns) for name, urns in urns_by_name.items()}
 
 
 def job_names(job: "Job") -> tuple[str, ...]:

@@ -74,7 +74,7 @@ class StorageCosts:
     @property
     def remarks(self) -> tuple[str, ...]:
         """Remarks on datasets without a storage price, and on datasets scanned too late."""
-        found = [
+        remarks = [
             f"{plural(datasets, 'dataset')} on {provider} "
             f"({_format_size(size)}) {'has' if datasets == 1 else 'have'} no storage price and "
             f"count{'s' if datasets == 1 else ''} as free. To price storage, set "
@@ -82,13 +82,13 @@ class StorageCosts:
             for provider, (datasets, size) in sorted(self._unpriced.items())
         ]
         if self._scanned_later == 1:
-            found.append("1 dataset was first scanned after this period; its later size is used.")
+            remarks.append("1 dataset was first scanned after this period; its later size is used.")
         elif self._scanned_later:
-            found.append(
+            remarks.append(
                 f"{self._scanned_later:,} datasets were first scanned after this period; their "
                 "later sizes are used."
             )
-        return tuple(found)
+        return tuple(remarks)
 
     def _compute_costs(
         self, cost_nodes: CostNodes, sizes: Mapping[str, StorageSize]
@@ -150,14 +150,14 @@ def _format_size(size: int) -> str:
 
 def _by_class(provider: str, size: StorageSize) -> dict[str, int]:
     """Bytes by storage class; bytes of an unknown class are in the default class."""
-    found: dict[str, int] = {}
+    bytes_by_class: dict[str, int] = {}
     for name, size_bytes in size.classes.items():
         storage_class = class_of(name) or default_class(provider)
-        found[storage_class] = found.get(storage_class, 0) + size_bytes
-    if unclassified := size.total - sum(found.values()):
+        bytes_by_class[storage_class] = bytes_by_class.get(storage_class, 0) + size_bytes
+    if unclassified := size.total - sum(bytes_by_class.values()):
         default = default_class(provider)
-        found[default] = found.get(default, 0) + unclassified
-    return {name: size_bytes for name, size_bytes in found.items() if size_bytes > 0}
+        bytes_by_class[default] = bytes_by_class.get(default, 0) + unclassified
+    return {name: size_bytes for name, size_bytes in bytes_by_class.items() if size_bytes > 0}
 
 
 _FACTOR: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*x?\Z", re.ASCII)
@@ -505,7 +505,7 @@ def _months(part: Period, period: Period) -> Fraction:
 def _stored_overrides(
     store: "Store", currency: str, finder: NodeFinder
 ) -> tuple[dict[tuple[int, CostType], list[_AmountInterval]], tuple[str, ...]]:
-    found: dict[tuple[int, CostType], list[_AmountInterval]] = defaultdict(list)
+    intervals: dict[tuple[int, CostType], list[_AmountInterval]] = defaultdict(list)
     unmatched: set[str] = set()
     overrides = store.costs.overrides()
     currencies = {currency, *(each.currency for each in overrides)}
@@ -518,27 +518,29 @@ def _stored_overrides(
             unmatched.add(each.urn)
             continue
         before = date.max if each.until is None else each.until + _DAY
-        found[node, _cost_type(each.type)].append(_AmountInterval(each.since, before, each.amount))
+        intervals[node, _cost_type(each.type)].append(
+            _AmountInterval(each.since, before, each.amount)
+        )
     remarks = tuple(
         f"The cost override of {urn} is ignored: no such dataset or job exists any more."
         for urn in sorted(unmatched)
     )
-    return found, remarks
+    return intervals, remarks
 
 
 def _configured_overrides(
     settings: Settings, finder: NodeFinder
 ) -> Iterator[tuple[tuple[int, CostType], list[_AmountInterval]]]:
-    found: dict[tuple[int, CostType], list[_AmountInterval]] = defaultdict(list)
+    intervals: dict[tuple[int, CostType], list[_AmountInterval]] = defaultdict(list)
     for each in overrides_of(settings):
         node = finder.find_configured(each.target, "An override")
         since = each.first_day or date.min
         before = date.max if each.last_day is None else each.last_day + _DAY
         for cost_type, amount in each.costs.items():
             interval = _AmountInterval(since, before, micros(exact_decimal(amount)))
-            _check_overlap(each.target, cost_type, found[node, cost_type], interval)
-            found[node, cost_type].append(interval)
-    yield from found.items()
+            _check_overlap(each.target, cost_type, intervals[node, cost_type], interval)
+            intervals[node, cost_type].append(interval)
+    yield from intervals.items()
 
 
 def _check_overlap(

@@ -178,14 +178,14 @@ def _merge(schemas: Iterable[dict[str, Any]]) -> dict[str, Any]:
     merged: dict[str, Any] = {}
     for schema in schemas:
         for keyword, value in schema.items():
-            known = merged.get(keyword)
+            earlier = merged.get(keyword)
             if keyword == "properties" and isinstance(value, dict):
                 merged[keyword] = {
                     **object_at(merged, keyword),
-                    **_drop_keywords(value, known or ()),
+                    **_drop_keywords(value, earlier or ()),
                 }
             elif keyword in ("required", "allOf") and isinstance(value, list):
-                merged[keyword] = [*(known if isinstance(known, list) else ()), *value]
+                merged[keyword] = [*(earlier if isinstance(earlier, list) else ()), *value]
             else:
                 merged.setdefault(keyword, value)
     return merged

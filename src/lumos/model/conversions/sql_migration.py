@@ -70,8 +70,8 @@ class MigratedTables:
         self.files[key] = file
 
     def drop(self, key: TableKey) -> None:
-        for known in (self.tables, self.files, self.views):
-            known.pop(key, None)
+        for mapping in (self.tables, self.files, self.views):
+            mapping.pop(key, None)
 
     def rename(self, key: TableKey, name: TableKey, file: str) -> None:
         new = tuple(part.lower() for part in name)
