@@ -321,7 +321,7 @@ class NodeFinder:
         Unlike `find_urn`, it does not search for similar names: usage may have many unknown names.
         """
         try:
-            urn = self._store.node_by_lineage_id(name)
+            urn = self._store.lookup(name)
         except AmbiguousName:
             self._ambiguous.add(name)
             return ()
