@@ -141,8 +141,8 @@ MISTAKES = {
         "notifications: {channels: {a: x}, changes: [{channel: a, template: '{dataset_nam} {x'}]}",
         [
             "lumos.yaml:1: notifications.changes[0]: A template names {dataset_nam}, which is not a "
-            "known placeholder. Did you mean 'dataset_name'? Write {{dataset_nam}} to write the "
-            "word in braces."
+            "known placeholder. Did you mean 'dataset_name'? Write {{dataset_nam}} if the message "
+            "should contain {dataset_nam}."
         ],
     ),
     "an event that does not exist": (
