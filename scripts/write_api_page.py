@@ -52,7 +52,7 @@ def page() -> str:
 
 def _routes() -> Iterator[str]:
     for route in ROUTES:
-        yield f"| `{route.method} {route.url}` | `{route.verb_path}` | {route.role} |"
+        yield f"| `{route.method} {route.url}` | `{route.sdk_path}` | {route.role} |"
     for extra in EXTRA_ROUTES:
         summary = extra.summary.rstrip(".")
         yield f"| `{extra.method} {extra.url}` | {summary} | {extra.role or 'everybody'} |"

@@ -14,7 +14,7 @@ _MODULES: Final = {"Lumos": "lumos.sdk", "connect": "lumos.server.client"}
 
 
 def __getattr__(name: str) -> object:
-    # The SDK pulls in the database layer, which `lumos --help` must not wait for.
+    # Imported late: the SDK imports the database layer, which `lumos --help` does not need.
     if name in _MODULES:
         return getattr(import_module(_MODULES[name]), name)
     raise AttributeError(f"module 'lumos' has no attribute '{name}'")

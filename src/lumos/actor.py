@@ -15,7 +15,7 @@ _NOT_CI: Final = frozenset({"", "0", "false"})
 
 
 class Actor(msgspec.Struct, frozen=True, kw_only=True):
-    """Who acts and from where; `request_id` is set if a server answers a request."""
+    """The name and origin of who makes a change; `request_id` is set in requests to a server."""
 
     kind: ActorKind
     name: str
@@ -32,7 +32,7 @@ def current_actor() -> Actor:
 
 
 def process_actor(environment: Mapping[str, str]) -> Actor:
-    """The account that runs this process; CI systems set the variable CI."""
+    """The account that runs this process; its kind is `ci` if the variable CI is set."""
     is_ci = environment.get("CI", "").lower() not in _NOT_CI
     return Actor(
         kind="ci" if is_ci else "user", name=getpass.getuser(), origin=socket.gethostname()
@@ -41,7 +41,7 @@ def process_actor(environment: Mapping[str, str]) -> Actor:
 
 @contextmanager
 def acting_as(actor: Actor) -> Iterator[None]:
-    """Record the changes of the block as those of another actor."""
+    """Record the changes made in the block as changes by another actor."""
     token = _ACTOR.set(actor)
     try:
         yield

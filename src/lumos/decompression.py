@@ -1,6 +1,6 @@
-"""The limit on the size of decompressed files, for everything that reads files as a whole.
+"""The maximum size of decompressed files, for modules that read entire files.
 
-Data files are not read as a whole: `lumos.formats` reads samples of limited length.
+It does not apply to data files, of which `lumos.formats` only reads samples of limited length.
 """
 
 from typing import Final
@@ -11,5 +11,5 @@ ALWAYS_ALLOWED: Final = 64 * 1024 * 1024
 
 
 def max_decompressed_bytes(compressed_bytes: int) -> int:
-    """How large a compressed file of this size may become."""
+    """The maximum decompressed size of a file with this compressed size."""
     return max(ALWAYS_ALLOWED, MAX_COMPRESSION_RATIO * compressed_bytes)

@@ -1,4 +1,4 @@
-"""`lumos doctor`: checks installation and configuration, with the next step for each problem."""
+"""`lumos doctor`: checks the installation and configuration, and says how to fix problems."""
 
 import os
 import platform
@@ -28,8 +28,8 @@ from lumos.store.database import HEAD
 from lumos.version import __version__
 
 Status = Literal["ok", "warning", "failed"]
-_JAVA_NEEDED = 17
-# A check should not wait long for a catalog that does not respond.
+_MIN_JAVA_VERSION = 17
+# Few retries, so that a check does not wait long for a catalog that does not respond.
 _SHORT_RETRIES: Final = Retries(attempts=2, longest=10)
 
 
@@ -79,7 +79,7 @@ def _java() -> Check:
         return Check(name="java", status="failed", found="none was found", next_step=install)
     output = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
     version = re.search(r'version "(\d+)', output)
-    if version is None or int(version.group(1)) < _JAVA_NEEDED:
+    if version is None or int(version.group(1)) < _MIN_JAVA_VERSION:
         found = f"{java} is too old: {output.splitlines()[0] if output else 'unknown'}"
         return Check(name="java", status="failed", found=found, next_step=install)
     return Check(name="java", status="ok", found=f"{output.splitlines()[0]} ({java})")
@@ -141,7 +141,7 @@ def _state(settings: Settings) -> Iterator[Check]:
 
 
 def platform_checks(settings: Settings) -> Iterator[Check]:
-    """Check the catalog that is kept in sync, and the other configured catalogs."""
+    """Check the catalog that Lumos publishes to, and the other configured catalogs."""
     config = settings.platform_config
     with_short_retries = {
         name: msgspec.structs.replace(section, retries=_SHORT_RETRIES)
@@ -176,8 +176,7 @@ def _platform(settings: Settings, platform: str) -> Check:
 
 
 def _catalog(catalog: Platform) -> str:
-    """Describe a catalog that has responded."""
-    # Only some catalogs have an address or a file.
+    """Check a catalog and describe its address or file; raises a LumosError."""
     adapter: object = catalog
     if isinstance(adapter, Connects):
         try:

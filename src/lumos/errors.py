@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 FAILED = 1
 MISUSED = 2
 _UNAUTHORIZED = 401
-# The maximum number of known names that a message lists, and that are compared with a name.
+# The maximum number of names that a message lists, and that `nearest` compares.
 _MAX_LISTED: Final = 20
 _MAX_COMPARED: Final = 20_000
 _MIN_PART_LENGTH: Final = 3
@@ -22,13 +22,13 @@ class LumosError(Exception):
 
 
 class MisuseError(LumosError):
-    """The command, the configuration or an argument is wrong; nothing was attempted."""
+    """The command, the configuration or an argument is wrong; nothing was changed."""
 
     exit_code: ClassVar[int] = MISUSED
 
 
 class UnknownName(MisuseError):
-    """A name that should be one of a known set is not."""
+    """A name that is not one of the known names of its kind (`what`)."""
 
     def __init__(
         self, what: str, name: str, known: Iterable[str], *, listed: str = "Known", next: str = ""
@@ -126,7 +126,7 @@ class CatalogUnreachable(CatalogUnavailable):
 
 
 class CatalogTooOld(CatalogUnavailable):
-    """A catalog whose version lacks something that is needed."""
+    """A catalog whose version lacks a function that Lumos needs."""
 
     def __init__(self, platform: str, lacking: str, *, needed: str, status: int | None = None):
         super().__init__(
@@ -160,7 +160,7 @@ def _last_part(name: str) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str], *, limit: int = 1) -> str:
-    """Return ` Did you mean 'x'?` with the most similar known names, or an empty text."""
+    """Return ` Did you mean 'x'?` with the most similar known names, or "" if there are none."""
     names = nearest(name, known, limit=limit)
     return f" {question(names)}" if names else ""
 

@@ -62,8 +62,8 @@ class Features:
     """The features of Lumos for one configuration; each is created when it is first used.
 
     `load` reads the settings; its argument replaces the text of the configuration file.
-    `environment` contains the environment variables of the process. `overrides` are settings that
-    replace those of the file. Processes that run jobs get both.
+    `environment` contains the environment variables of the process, and `overrides` settings that
+    replace those of the file. Both are passed on to processes that run jobs.
     """
 
     def __init__(
@@ -105,14 +105,14 @@ class Features:
 
     @cached_property
     def schema(self) -> "Schemas":
-        """Schemas: comparing them, their history, predictions, and schemas as code."""
+        """Schemas: comparing them, their history, predicting changes, and schemas as code."""
         from lumos.schemas.service import Schemas
 
         return Schemas(self._store.open, require_tracking=lambda: self._require("schema_tracking"))
 
     @cached_property
     def change_history(self) -> ChangeHistory:
-        """The change log: iterating over it, following it, and deleting old events."""
+        """The change log: reading it, following it, and deleting old events."""
         return ChangeHistory(
             self._store.open,
             retention_days=self.settings.storage.modified_retention_days,
@@ -203,7 +203,7 @@ class Features:
 
     @cached_property
     def cost(self) -> "Costs":
-        """The cost of datasets including everything upstream, and the savings of retiring them."""
+        """The cost of datasets including upstream cost, and the savings from retiring them."""
         self._require("cost_attribution")
         from lumos.cost.service import Costs
 
@@ -241,7 +241,7 @@ class Features:
 
     @cached_property
     def hints(self) -> "Hints":
-        """Hints on which files form a dataset, which override the automatic grouping."""
+        """Hints: rules for which files form a dataset. They override the automatic grouping."""
         from lumos.discovery.hints.service import Hints
 
         return Hints(
@@ -265,19 +265,20 @@ class Features:
         )
 
     def datasets_in(self, catalog: str | None) -> "Datasets | CatalogReader":
-        """The datasets of the store, or of a catalog: its kind, or `KIND:ADDRESS`."""
+        """The datasets of the store, or of a catalog, given as its kind or as `KIND:ADDRESS`."""
         if catalog is None or catalog == LOCAL:
             return self.datasets
         from lumos.catalogs.reader import CatalogReader
         from lumos.snapshots.catalogs import PlatformCatalog, SnapshotCatalogs
 
-        found = SnapshotCatalogs(self.settings, self._store.open).named_for_reading(catalog)
-        assert isinstance(found, PlatformCatalog), "only the store is local"
-        return CatalogReader(found.platform)
+        catalogs = SnapshotCatalogs(self.settings, self._store.open)
+        platform_catalog = catalogs.named_for_reading(catalog)
+        assert isinstance(platform_catalog, PlatformCatalog), "only the store is local"
+        return CatalogReader(platform_catalog.platform)
 
     @cached_property
     def gate(self) -> "Gate":
-        """The gate for changes in a git repository: what they break downstream."""
+        """The gate: checks what changes in a git repository break downstream."""
         from lumos.gate.service import Gate
 
         return Gate(
@@ -312,7 +313,7 @@ class Features:
 
     @cached_property
     def migration(self) -> "Migrations":
-        """Migrating the contents of a catalog to another one, and publishing those of sources."""
+        """Migrations of the contents of a catalog or of sources to another catalog."""
         from lumos.catalogs.migration.service import Migrations
 
         return Migrations(
@@ -402,7 +403,7 @@ class Features:
         )
 
     def _scan_sources(self, sources: Sequence[str]) -> IngestReport:
-        """Scan recorded sources again; databases along with everything that is configured."""
+        """Scan sources again: only the given ones if all are paths, else all configured sources."""
         roots = [each.partition(":")[2] for each in sources]
         return self._discovery.ingest(
             roots if all(is_root(each) for each in roots) else [],
@@ -413,7 +414,7 @@ class Features:
         )
 
     def _record_reads(self, reporter: str, reads: "Iterable[tuple[str, DatasetRead]]") -> None:
-        """Record the reads that a source reported; they are published with its datasets."""
+        """Record the reads that a source reported. They are published with its datasets."""
         from lumos.usage.ingest import record_reads
 
         now = datetime.now(UTC)
@@ -423,13 +424,13 @@ class Features:
         self.settings.switches.require(switch)
 
     def create_store(self) -> Store:
-        """The store, created if there is none."""
+        """Open the store, and create it if it does not exist."""
         return self._store.create()
 
     def with_store(self, path: Path, **replaced: Any) -> Self:
-        """The same settings, some of them replaced, with a new store.
+        """Create an instance with the same settings, except for `replaced` ones, and a new store.
 
-        Nothing is published, and no notifications are sent.
+        It publishes nothing and sends no notifications.
         """
         settings = msgspec.structs.replace(
             self.settings,
@@ -444,7 +445,7 @@ class Features:
 
     @property
     def database(self) -> Database:
-        """The database of the store: storage.path, or the server that storage names."""
+        """The database of the store: the file storage.path, or a database server."""
         return self._store.database
 
     @property
@@ -467,7 +468,7 @@ class Features:
             self._publisher.publish()
 
     def _unflag_documented(self, urns: Sequence[str]) -> None:
-        """Retract the flags of reminders from datasets that are documented now."""
+        """Remove the flags that reminders set from datasets that are now documented."""
         if self.settings.notifications.reminders and self.settings.switches.is_on("notifications"):
             self._reminders.unflag(urns)
 

@@ -1,7 +1,7 @@
 """Finds datasets, columns and fields by the names that users enter.
 
 A dataset is found by its URN, or by its name or the end of its path if that is unique. A column is
-`dataset.column`. An unknown name is an error that lists the nearest names.
+written as `dataset.column`. For an unknown name, the error lists the nearest names.
 """
 
 from collections.abc import Iterable, Sequence
@@ -38,8 +38,8 @@ class UnknownField(MisuseError):
         dataset = owner.strip("'")
         show = "list" if DatasetPattern(dataset).has_wildcards else f"show {quote(dataset)}"
         advice = f" See its fields with: lumos {show}"
-        question = did_you_mean(field, known, limit=_MAX_SUGGESTED)
-        super().__init__(f"No field '{field}' in {owner}.{question or advice}")
+        suggestion = did_you_mean(field, known, limit=_MAX_SUGGESTED)
+        super().__init__(f"No field '{field}' in {owner}.{suggestion or advice}")
 
 
 class ColumnName(NamedTuple):
@@ -50,7 +50,7 @@ class ColumnName(NamedTuple):
 
 
 def find_dataset(store: Store, text: str) -> KnownDataset:
-    """Find the dataset with a URN, a name or the end of a path, whether or not it is live.
+    """Find a dataset by URN, name or end of its path; it may be deleted.
 
     Raises UnknownDataset, with the nearest names, or AmbiguousName.
     """
@@ -64,7 +64,7 @@ def find_dataset(store: Store, text: str) -> KnownDataset:
 
 
 def find_urn(store: Store, text: str, *, with_lineage: bool = False) -> str:
-    """Find the URN of a dataset; `with_lineage` includes datasets known only from lineage."""
+    """Find the URN of a dataset; `with_lineage` also finds datasets known only from lineage."""
     if not with_lineage:
         return find_dataset(store, text).urn
     try:
@@ -91,7 +91,7 @@ def has_lineage(store: Store, urn: str) -> bool:
 def find_column(store: Store, text: str, *, with_lineage: bool = False) -> ColumnName:
     """Find the column that `orders.customer_id` refers to, or the dataset for `orders`.
 
-    Names of datasets may contain dots, so the longest name of a dataset wins.
+    Names of datasets may contain dots, so the longest matching name is used.
     """
     name, column = text, None
     errors: list[UnknownDataset] = []
@@ -102,34 +102,34 @@ def find_column(store: Store, text: str, *, with_lineage: bool = False) -> Colum
             errors.append(unknown)
         name, _, last = name.rpartition(".")
         if not name or name.endswith("/"):
-            # A mistyped `ordres.amount` may only be similar to a known name without the column.
+            # For a typo such as `ordres.amount`, only `ordres` may be similar to a known name.
             raise next((each for each in errors if each.nearest), errors[0])
         column = last if column is None else f"{last}.{column}"
 
 
 def split_field(store: Store, text: str) -> tuple[str, tuple[str, ...]]:
-    """Split `orders.amount` into the dataset and the field; other texts name a dataset alone."""
+    """Split `orders.amount` into the dataset and its field; return other texts unchanged."""
     if "." not in text or DatasetPattern(text).has_wildcards:
         return text, ()
     try:
-        found = find_column(store, text)
+        column_name = find_column(store, text)
     except MisuseError:
         return text, ()
-    return (text, ()) if found.column is None else (found.urn, (found.column,))
+    return (text, ()) if column_name.column is None else (column_name.urn, (column_name.column,))
 
 
 def find_datasets(store: Store, text: str) -> list[KnownDataset]:
     """Find the live datasets that match a name or a pattern; raises if there are none."""
     pattern = DatasetPattern(text)
     if pattern.has_wildcards:
-        found = find_matching(store, pattern)
-        if not found:
+        matching = find_matching(store, pattern)
+        if not matching:
             raise NoMatchingDataset(text)
-        return found
-    known = find_dataset(store, text)
-    if known.state != "live":
-        raise MisuseError(f"{known.urn} {known.absence}")
-    return [known]
+        return matching
+    dataset = find_dataset(store, text)
+    if dataset.state != "live":
+        raise MisuseError(f"{dataset.urn} {dataset.absence}")
+    return [dataset]
 
 
 def find_matching(store: Store, pattern: DatasetPattern) -> list[KnownDataset]:
@@ -154,26 +154,26 @@ def _require_name(text: str) -> str:
 
 
 def find_fields(schema: Schema | None, names: Sequence[str]) -> list[str]:
-    """Find the paths of the named fields in a schema; unknown names are left out."""
+    """Find the paths of the named fields in a schema; unknown names are ignored."""
     return match_paths(names, [] if schema is None else field_paths(schema))
 
 
 def match_paths(names: Sequence[str], paths: Sequence[str]) -> list[str]:
     """Select the field paths that match the names, each once."""
-    return list(dict.fromkeys(path for name in names for path in _match_path(name, paths)))
+    return list(dict.fromkeys(path for name in names for path in _matching_paths(name, paths)))
 
 
 def unknown_field_error(
     names: Sequence[str], owner: str, schemas: Iterable[Schema]
 ) -> UnknownField:
-    """The error for the first name that none of the schemas has."""
+    """The error for the first name that is not a field of any of the schemas."""
     paths = list(dict.fromkeys(path for schema in schemas for path in field_paths(schema)))
-    unknown = next((name for name in names if not _match_path(name, paths)), names[0])
+    unknown = next((name for name in names if not _matching_paths(name, paths)), names[0])
     return UnknownField(unknown, owner, paths)
 
 
-def _match_path(name: str, paths: Sequence[str]) -> list[str]:
-    """Match a path exactly, quoted, as a glob, without nesting marks, or in another case."""
+def _matching_paths(name: str, paths: Sequence[str]) -> list[str]:
+    """The paths that match a name exactly, quoted, as a glob, without nesting marks or case."""
     if not name:
         return []
     for candidate in (name, quoted_name(name)):

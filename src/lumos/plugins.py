@@ -1,4 +1,4 @@
-"""Finds sources and platforms by name among entry points of Lumos and of other packages."""
+"""Finds sources and platforms by name among the entry points of all installed packages."""
 
 import os
 import sys
@@ -42,15 +42,15 @@ def names(group: str) -> set[str]:
 
 
 def find(group: str, name: str, what: str) -> object:
-    """The plug-in with a name; `what` is the noun in errors, such as "source"."""
+    """The plug-in with a name; `what` is its kind in error messages, such as "source"."""
     registered = _registered.get(group, {})
     if name in registered:
         return registered[name]
-    found = _installed(group).select(name=name)
-    if not found:
+    entries = _installed(group).select(name=name)
+    if not entries:
         raise UnknownName(what, name, names(group), listed="Installed")
-    # A package may be on the path twice, installed and as a checkout, without a conflict.
-    by_target = {entry.value: entry for entry in found}
+    # Equal entry points are no conflict: a package may be installed and also be a checkout.
+    by_target = {entry.value: entry for entry in entries}
     if len(by_target) > 1:
         packages = " and ".join(sorted({_package(entry) for entry in by_target.values()}))
         raise LumosError(f"The {what} '{name}' comes from {packages}. Uninstall all but one.")
@@ -58,7 +58,7 @@ def find(group: str, name: str, what: str) -> object:
 
 
 def _installed(group: str) -> EntryPoints:
-    return _entry_points(group, tuple((folder, _changed_at(folder)) for folder in sys.path))
+    return _entry_points(group, tuple((folder, _modified_at(folder)) for folder in sys.path))
 
 
 # Cached, since it reads the metadata of every package and is called several times at start.
@@ -67,8 +67,8 @@ def _entry_points(group: str, _path: tuple[tuple[str, int | None], ...]) -> Entr
     return entry_points(group=group)
 
 
-def _changed_at(folder: str) -> int | None:
-    """The time of the last installation or removal in a folder."""
+def _modified_at(folder: str) -> int | None:
+    """The modification time of a folder, which changes if packages are installed or removed."""
     try:
         return os.stat(folder or ".").st_mtime_ns
     except OSError:

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 class Lumos(Features):
     """Lumos with one configuration and one store.
 
-    Without `config`, the file named by LUMOS_CONFIG or `lumos.yaml` in the working folder is
-    used where there is one, and the defaults otherwise.
+    Without `config`, the settings are read from the file in LUMOS_CONFIG, or from `lumos.yaml` in
+    the working folder. If neither exists, the defaults are used.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Lumos(Features):
         return write_starter(Path(file), force=force)
 
     def config_check(self) -> ConfigReport:
-        """The current settings with masked secrets, and those that this version does not use."""
+        """The current settings with masked secrets, and a list of settings without effect."""
         return report(self.settings, self._environment)
 
     def ingest(
@@ -150,10 +150,10 @@ class Lumos(Features):
         limit: int = 20,
         catalog: str | None = None,
     ) -> SearchReport:
-        """The datasets that contain every word of a text, best first, with matching fields.
+        """The datasets that contain every word of a text, best match first, with matching fields.
 
-        `platform` is where they are stored, such as s3. `catalog` searches a catalog, such as
-        datahub, instead of the store.
+        `platform` is the data platform of the datasets, such as s3. `catalog` searches a catalog,
+        such as datahub, instead of the store.
         """
         return self.datasets_in(catalog).search(
             text, platform=platform, owner=owner, tag=tag, format=format, limit=limit
@@ -164,7 +164,7 @@ class Lumos(Features):
         return self.datasets.overview()
 
     def catalog_status(self) -> "CatalogStatusReport":
-        """Which catalogs have all changes, and how many the others have not got yet."""
+        """The state of each catalog: the number of changes that are not published to it yet."""
         from lumos.catalogs.status import catalog_status
 
         return catalog_status(self._store.open())
@@ -181,7 +181,7 @@ class Lumos(Features):
     ) -> ListReport:
         """The datasets in the store, or the tables that are known from lineage only.
 
-        Datasets are listed by URN; `after` is the URN that the list begins after.
+        Datasets are sorted by URN. `after` is a URN: the list starts with the next one.
         """
         return self.datasets.list(
             platform=platform,
@@ -193,17 +193,19 @@ class Lumos(Features):
         )
 
     def show(self, urn: str, *, catalog: str | None = None) -> ShowReport:
-        """Everything that is known about a dataset, or what a catalog such as datahub holds."""
+        """Everything that the store, or a catalog such as datahub, contains about a dataset."""
         return self.datasets_in(catalog).show(urn)
 
     def catalog_history(
         self, urn: str, *, catalog: str, limit: int | None = None
     ) -> "CatalogHistoryReport":
         """The changes of a dataset that a catalog such as atlas recorded, newest first."""
-        found = self.datasets_in(catalog)
-        if isinstance(found, Datasets):
-            raise MisuseError("'local' is the store itself. Its changes: lumos changes DATASET")
-        return found.history(urn, limit=limit)
+        datasets = self.datasets_in(catalog)
+        if isinstance(datasets, Datasets):
+            raise MisuseError(
+                "'local' is the store itself. Show its changes with: lumos changes DATASET"
+            )
+        return datasets.history(urn, limit=limit)
 
     def history(self, urn: str, *, as_of: str | None = None) -> "HistoryReport":
         """Every schema version of a dataset, newest first; the same as `schema.history`."""
@@ -221,10 +223,10 @@ class Lumos(Features):
         limit: int | None = None,
         after: str | None = None,
     ) -> ChangesReport:
-        """The changes of datasets, newest first, and how many of them break consumers.
+        """The changes of datasets, newest first, and the number of breaking ones.
 
-        Times are as in `7d`, `2024-01-15` or `2024-01-15T10:30Z`; `dataset` is a pattern. `after`
-        is the id of the event that the list continues after.
+        Times are written as `7d`, `2024-01-15` or `2024-01-15T10:30Z`. `dataset` is a pattern.
+        `after` is the id of an event: the list continues with the next one.
         """
         return ChangesReport.of(
             self.change_history.iterate(
@@ -249,7 +251,7 @@ class Lumos(Features):
         """Call a function for each change that this object records from now on.
 
         It is called at most once for each change, after the change is committed, in the same
-        thread. Its exceptions are logged. Returns the function, so that it can be a decorator.
+        thread. Its exceptions are logged. Can be used as a decorator.
         """
         self._handlers.add(handler, types=types, breaking=breaking, dataset=dataset)
         return handler
@@ -265,8 +267,8 @@ class Lumos(Features):
     ) -> "JobReport":
         """Run steps such as `ingest:sources.yaml` and `export:nightly.json` as one job.
 
-        `resume` continues an earlier job with its first unfinished step. With `detach`, the job is
-        left to a worker. Without it, there is one attempt by default.
+        `resume` continues an earlier job with its first unfinished step. With `detach`, a worker
+        runs the job; without it, the job runs here, by default with a single attempt.
         """
         return self.jobs.run(
             *steps,

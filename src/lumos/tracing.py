@@ -1,10 +1,10 @@
 """OpenTelemetry traces of requests, jobs and transactions of the store (`pip install lumos[otel]`).
 
-`lumos serve` and `lumos worker` export spans if the usual variables name a collector, such as
-OTEL_EXPORTER_OTLP_ENDPOINT. In a program that traces itself, spans of Lumos become part of its
-traces. In all other processes a span costs one look-up and OpenTelemetry is not imported.
+`lumos serve` and `lumos worker` export spans if an environment variable of OpenTelemetry, such as
+OTEL_EXPORTER_OTLP_ENDPOINT, names a collector. In a program that uses OpenTelemetry itself, spans
+of Lumos become part of its traces. In all other processes OpenTelemetry is not imported.
 
-Spans contain names of routes, kinds and states; never queries, bodies, messages or tokens.
+Spans contain routes, kinds and states, but never queries, bodies, messages or tokens.
 """
 
 import logging
@@ -27,33 +27,33 @@ _IS_SUPPRESSED: ContextVar[bool] = ContextVar("lumos_untraced", default=False)
 
 
 class TraceSpan:
-    """A span that may get a better name and more attributes; without a tracer it does nothing."""
+    """A span whose name and attributes can be changed; without a tracer, it does nothing."""
 
-    def __init__(self, recorded: Any = None) -> None:
-        self._recorded = recorded
+    def __init__(self, otel_span: Any = None) -> None:
+        self._otel_span = otel_span
 
     @property
     def trace_id(self) -> str:
         """The id of the trace as 32 hexadecimal digits; empty without a tracer."""
-        if self._recorded is None:
+        if self._otel_span is None:
             return ""
-        context = self._recorded.get_span_context()
+        context = self._otel_span.get_span_context()
         return f"{context.trace_id:032x}" if context.is_valid else ""
 
     def rename(self, name: str) -> None:
-        if self._recorded is not None:
-            self._recorded.update_name(name)
+        if self._otel_span is not None:
+            self._otel_span.update_name(name)
 
     def set(self, attributes: Mapping[str, AttributeValue]) -> None:
-        if self._recorded is not None:
-            self._recorded.set_attributes(attributes)
+        if self._otel_span is not None:
+            self._otel_span.set_attributes(attributes)
 
     def fail(self, reason: str) -> None:
         """Mark the span as failed; `reason` is a category, such as the type of an exception."""
-        if self._recorded is not None:
+        if self._otel_span is not None:
             from opentelemetry.trace import Status, StatusCode
 
-            self._recorded.set_status(Status(StatusCode.ERROR, reason))
+            self._otel_span.set_status(Status(StatusCode.ERROR, reason))
 
 
 @contextmanager
@@ -63,18 +63,18 @@ def span(
     *,
     kind: SpanKind = "internal",
     parent: Mapping[str, str] | None = None,
-    is_part: bool = False,
+    requires_parent: bool = False,
 ) -> Iterator[TraceSpan]:
     """Trace the block; `parent` are headers of the caller, such as `traceparent`.
 
-    With `is_part`, the block is only traced inside another span: polling for work should not fill
-    a collector.
+    With `requires_parent`, the block is only traced inside another span, so that polling for work
+    does not flood a collector.
     """
     trace = sys.modules.get("opentelemetry.trace")
     if (
         trace is None
         or _IS_SUPPRESSED.get()
-        or (is_part and not trace.get_current_span().is_recording())
+        or (requires_parent and not trace.get_current_span().is_recording())
     ):
         yield TraceSpan()
         return
@@ -85,11 +85,11 @@ def span(
         context=None if parent is None else propagate.extract(parent),
         kind=trace.SpanKind[kind.upper()],
         attributes=attributes,
-        # Error messages may quote input of users.
+        # Not recorded, since error messages may quote input of users.
         record_exception=False,
         set_status_on_exception=False,
-    ) as recorded:
-        current = TraceSpan(recorded)
+    ) as otel_span:
+        current = TraceSpan(otel_span)
         try:
             yield current
         except Exception as problem:
@@ -120,7 +120,7 @@ def trace_headers() -> dict[str, str] | None:
 def start_tracing(process: str, environment: Mapping[str, str]) -> Callable[[], None]:
     """Export the spans of this process if the environment names a collector.
 
-    Returns a function that sends the spans that are still waiting.
+    Returns a function that sends the spans that have not been sent yet.
     """
     is_off = environment.get("OTEL_SDK_DISABLED", "").lower() == "true"
     if is_off or not any(environment.get(name) for name in _ENDPOINTS):

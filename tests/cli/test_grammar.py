@@ -246,7 +246,7 @@ def test_terms_are_put_on_data_and_written_in_the_glossary(lumos: Any) -> None:
         ("job list --kind ingst", "Did you mean 'ingest'?"),
         ("compliance add orders GDPR --field nothing", "No field 'nothing' in orders. See its fields with: lumos show orders"),
         ("doc set orders.nothing text", "No field 'nothing' in orders. See its fields with: lumos show orders"),
-        ("schema predict orders no.json", "no.json: there is no such file. Write the schemas of today as a start: lumos schema export FOLDER"),
+        ("schema predict orders no.json", "no.json: there is no such file. To start from the current schemas, write them with: lumos schema export FOLDER"),
         ("schema predict .lumos/lumos.db orders", "'.lumos/lumos.db' is a file. The dataset comes first: lumos schema predict orders .lumos/lumos.db"),
         ("impact orders --change 'id: INT64 -> NOTHING'", "See the types of a dataset with: lumos show DATASET"),
         ("impact orders", "lumos impact DATASET --drop COLUMN"),

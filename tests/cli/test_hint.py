@@ -69,7 +69,7 @@ def test_the_effect_on_the_last_scan_is_shown(lumos: Any) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("add", "lake/{x"), "braces hold a name"),
+        (("add", "lake/{x"), "braces must contain a name"),
         (("add", "elsewhere/**"), "is not in a known root"),
         (("add", "lake/a", "lake/b"), "put it in quotes"),
         (("remove", "3"), "lumos hint list"),

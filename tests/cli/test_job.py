@@ -37,7 +37,7 @@ def store(workplace: Path) -> Lumos:
         ("schedule add x daily version --timezone Oslo", "Unknown time zone 'Oslo'."),
         ("schedule add x daily version --catch-up some", "No catch-up policy named 'some'."),
         ("schedule add x daily version --jitter -1", "See: lumos schedule add --help"),
-        ("schedule add x/y daily version", "is not a name of a schedule"),
+        ("schedule add x/y daily version", "is not a valid name of a schedule"),
         ("schedule add x daily", "See: lumos schedule add --help"),
         ("schedule remove x", "No schedule named 'x'. See all with: lumos schedule list"),
         ("schedule pause x", "No schedule named 'x'."),

@@ -69,7 +69,7 @@ def test_sources_without_events_and_those_that_cannot_be_watched_are_reported(
     )
     first, second = check(settings, {})
     assert (first.level, first.key) == ("warning", "change_detection.sources[0]")
-    assert first.text == "There are no events of 'kafka' sources; it is polled every 60 s."
+    assert first.text == "'kafka' sources have no events; the source is polled every 60 s."
     assert (second.level, second.key) == ("warning", "change_detection.sources[1]")
 
 

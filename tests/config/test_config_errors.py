@@ -45,7 +45,9 @@ MISTAKES = {
     ),
     "a hint with a name for many": (
         "scan: {datasets: [{path: 'x/*', name: x, apart: true}]}",
-        ["lumos.yaml:1: scan.datasets[0]: The name 'x' cannot be given to files that are split."],
+        [
+            "lumos.yaml:1: scan.datasets[0]: The name 'x' cannot be used: 'split' creates several datasets."
+        ],
     ),
     "a hint with several paths and no name": (
         "scan: {datasets: [{path: [a, b]}]}",
@@ -60,7 +62,9 @@ MISTAKES = {
     ),
     "a hint with half a brace": (
         "scan: {datasets: ['x/{table/*']}",
-        ["lumos.yaml:1: scan.datasets[0]: 'x/{table/*': braces hold a name, such as {table}."],
+        [
+            "lumos.yaml:1: scan.datasets[0]: 'x/{table/*': braces must contain a name, such as {table}."
+        ],
     ),
     "a key in a section that has none": (
         "platform_config: {local: {port: 1}}",
@@ -137,8 +141,8 @@ MISTAKES = {
         "notifications: {channels: {a: x}, changes: [{channel: a, template: '{dataset_nam} {x'}]}",
         [
             "lumos.yaml:1: notifications.changes[0]: A template names {dataset_nam}, which is not a "
-            "known placeholder. Did you mean 'dataset_name'? Write {{dataset_nam}} to write the "
-            "word in braces."
+            "known placeholder. Did you mean 'dataset_name'? Write {{dataset_nam}} if the message "
+            "should contain {dataset_nam}."
         ],
     ),
     "an event that does not exist": (
@@ -279,8 +283,8 @@ MISTAKES = {
     "a password in the name of a platform": (
         "platform: 'datahub:https://me:hush@gms.example'",
         [
-            "lumos.yaml:1: platform must be the name of a platform, with an address without user "
-            "and password if any, not '***'."
+            "lumos.yaml:1: platform must be a platform such as datahub or datahub:ADDRESS, without "
+            "user and password, not '***'."
         ],
     ),
     "no patience at all": (

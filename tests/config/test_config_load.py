@@ -404,5 +404,5 @@ def test_a_variable_in_free_form_options_must_be_set_too(load_text: Load) -> Non
 
 @pytest.mark.parametrize("written", ["'${'", "'${1A}'", "'${A'", "'${A-b}'"])
 def test_a_broken_reference_is_reported(load_text: Load, written: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"spark\.master opens a variable"):
+    with pytest.raises(ConfigurationError, match=r"spark\.master contains"):
         load_text(f"spark:\n  master: {written}", environment={"A": "1"})

@@ -11,7 +11,7 @@ from cost.meters.spark_logs import HOUR, START, added, ended, started, written
 from cost.sample_store import CostSample, costs, job, job_urn
 from lumos.config.prices import CurrencyMix
 from lumos.cost.cost_sources import CostSources
-from lumos.cost.meters.tables import BadRows
+from lumos.cost.meters.tables import InvalidRows
 from lumos.errors import MisuseError, UnknownName
 from lumos.model.period import period_of
 from lumos.store.costs import OverlappingMeter
@@ -91,7 +91,7 @@ def test_nothing_is_taken_in_where_something_is_refused(
 ) -> None:
     good = table(sample, "nightly,2024-01-01,2024-01-31,emr,10,instance_hour,,", name="good.csv")
     bad = table(sample, "nightly,2024-01-01,2024-01-31,emr,ten,instance_hour,,", name="bad.csv")
-    with pytest.raises(BadRows, match="line 2"):
+    with pytest.raises(InvalidRows, match="line 2"):
         sources.ingest(good, bad)
     assert sources.meters().meters == ()
 

@@ -65,7 +65,7 @@ def test_one_step_is_a_job_of_its_kind(step: str, kind: str, arguments: dict[str
         (CHAIN, {"steps": [{"kind": "version", "x": 1}]}, "unknown field `x`"),
         (CHAIN, {"steps": [{"kind": "version"}], "x": 1}, "no other arguments"),
         (CHAIN, {"steps": "version"}, "steps of a chain"),
-        (CHAIN, {"steps": [{"kind": "watch"}]}, "A watcher has no end"),
+        (CHAIN, {"steps": [{"kind": "watch"}]}, "A watcher runs until"),
         ("watch", {"sources": []}, "unknown field `sources`"),
     ],
 )

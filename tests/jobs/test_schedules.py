@@ -220,9 +220,9 @@ def test_a_removed_schedule_is_gone_and_its_jobs_stay(planner: Planner, clock: S
 @pytest.mark.parametrize(
     ("facts", "words"),
     [
-        ({"name": ""}, "not a name of a schedule"),
-        ({"name": "a b"}, "not a name of a schedule"),
-        ({"name": "x" * 101}, "not a name of a schedule"),
+        ({"name": ""}, "not a valid name of a schedule"),
+        ({"name": "a b"}, "not a valid name of a schedule"),
+        ({"name": "x" * 101}, "not a valid name of a schedule"),
         ({"cron": "often"}, "not a cron expression"),
         ({"timezone": "Mars"}, "Unknown time zone"),
         ({"catch_up": "some"}, "No catch-up policy named 'some'"),

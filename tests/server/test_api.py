@@ -268,7 +268,7 @@ def test_a_defect_is_reported_without_its_details(
     logging.getLogger("lumos").propagate = True
     response = client.get("/api/v1/datasets/platforms", headers={"X-Request-Id": "r-7"})
     assert response.status_code == 500
-    assert "under request id r-7" in response.json()["detail"]
+    assert "with request id r-7" in response.json()["detail"]
     assert "internal detail" not in response.text
     assert "internal detail" in caplog.text
 

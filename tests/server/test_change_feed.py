@@ -97,7 +97,7 @@ def test_streams_survive_a_store_that_cannot_be_reached() -> None:
 
 
 def test_a_stream_whose_client_does_not_read_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(change_feed, "_MAX_WAITING", 5)
+    monkeypatch.setattr(change_feed, "_MAX_QUEUED_EVENTS", 5)
     assert changes._MAX_LATEST_EVENTS > 20
 
     async def play() -> None:

@@ -273,5 +273,5 @@ def test_tokens_are_sent_and_errors_of_access_arrive(
 
 
 def test_every_verb_is_reached_by_the_client() -> None:
-    assert {each.verb_path for each in ROUTES} <= TABLE.by_verb.keys()
+    assert {each.sdk_path for each in ROUTES} <= TABLE.by_sdk_path.keys()
     assert len({(each.method, each.url) for each in ROUTES}) == len(ROUTES)

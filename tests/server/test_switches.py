@@ -106,8 +106,8 @@ def test_routes_of_a_disabled_feature_answer_404_and_are_not_in_the_document(nam
     with client_of(disabling(name)) as client:
         paths = json.loads(client.get("/openapi.json").content)["paths"]
         for route in ROUTES:
-            first = route.verb_path.partition(".")[0]
-            disabled = {first, route.verb_path} & set(SWITCHES[name].verbs)
+            first = route.sdk_path.partition(".")[0]
+            disabled = {first, route.sdk_path} & set(SWITCHES[name].sdk_paths)
             assert (route.method.lower() in paths.get(route.url, {})) is not bool(disabled)
             if not disabled:
                 continue

@@ -141,5 +141,5 @@ def test_uploads_are_bounded(client: Any, tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(client_module, "_MAX_UPLOAD_FILES", 2)
     for number in range(3):
         (tmp_path / f"{number}.sql").write_text("select 1")
-    with pytest.raises(MisuseError, match="Send parts of it"):
+    with pytest.raises(MisuseError, match="Send smaller folders"):
         connect("http://127.0.0.1:1").lineage.ingest(tmp_path)

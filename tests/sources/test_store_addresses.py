@@ -199,8 +199,8 @@ def test_a_written_configuration_has_the_place_and_no_secret(tmp_path: Path) -> 
     file = tmp_path / "sources.yaml"
     write_sources(file, [hadoop, SECTION], datasets=[])
     text = file.read_text()
-    assert "# Take it from a variable: token: ${NAME}" in text
-    assert "# Take it from a variable: account_key: ${NAME}" in text
+    assert "# Add the secret as a variable: token: ${NAME}" in text
+    assert "# Add the secret as a variable: account_key: ${NAME}" in text
     assert "path: /lake\n  url: http://nn:9870" in text
     assert "hush" not in text
     assert KEY not in text

@@ -79,7 +79,7 @@ def test_the_jvm_ends_with_its_python(tmp_path: Path, end: signal.Signals) -> No
 def test_a_spark_that_was_set_up_with_care_is_started_its_own_way(
     settings: dict[str, str], environment: dict[str, str], plain: bool
 ) -> None:
-    assert jvm.is_plain(settings, environment) is plain
+    assert jvm.is_default_setup(settings, environment) is plain
 
 
 def test_only_threads_of_this_machine_count_as_local() -> None:
@@ -157,8 +157,8 @@ def test_a_signal_to_all_processes_leaves_the_jvm_to_its_python(tmp_path: Path) 
 
 AHEAD = """
 import os, subprocess
-from lumos.spark.session import spark_session, start_ahead
-start_ahead(master="local[1]", settings={})
+from lumos.spark.session import spark_session, start_jvm_early
+start_jvm_early(master="local[1]", settings={})
 with spark_session(master="local[1]", settings=SETTINGS) as spark:
     print(spark.range(3).count(), flush=True)
     own = subprocess.run(
@@ -192,8 +192,8 @@ def test_a_session_takes_the_jvm_that_was_started_ahead_if_it_fits(
 
 UNUSED = """
 import os, subprocess
-from lumos.spark.session import start_ahead
-start_ahead(master="local[1]", settings={})
+from lumos.spark.session import start_jvm_early
+start_jvm_early(master="local[1]", settings={})
 own = subprocess.run(["pgrep", "-P", str(os.getpid())], capture_output=True, text=True, check=True)
 print(own.stdout.split()[0], flush=True)
 """

@@ -225,10 +225,10 @@ class Caller:
                 raise self._error(description, fault) from problem
             seconds_to_wait = state.next_wait(fault.retry_after)
             if seconds_to_wait is not None:
-                self._wait(description, fault, seconds_to_wait, state.tried)
+                self._wait(description, fault, seconds_to_wait, state.tries)
             if seconds_to_wait is None or _stop.get().is_set():
                 raise CatalogBusy(
-                    self._server.platform, description, attempts=state.tried, seconds=state.seconds,
+                    self._server.platform, description, attempts=state.tries, seconds=state.seconds,
                     last=str(fault), status=fault.status,
                 ) from problem  # fmt: skip
 

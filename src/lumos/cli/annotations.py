@@ -1,4 +1,4 @@
-"""Options and output that commands on annotations share."""
+"""Options and output shared by the commands on annotations."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _MAX_LISTED: Final = 20
 MAX_VALUE_LENGTH: Final = 70
-# Commands that add annotations, by noun; for other nouns it is `add`.
+# Commands that add annotations, by noun; for other nouns, the command is `NOUN add`.
 _ADD_COMMANDS: Final = {"documentation": "doc set", "property": "property set"}
 
 Fields = Annotated[
@@ -44,7 +44,7 @@ Mine = Annotated[
 def suggest_dataset_first(
     lumos: "Lumos", command: str, dataset: str, arguments: Sequence[str]
 ) -> Iterator[None]:
-    """If another argument than the first one is the dataset, suggest the right order."""
+    """If the first argument is not a dataset but another one is, suggest the right order."""
     from lumos.names import NoMatchingDataset
     from lumos.store.errors import UnknownDataset
 
@@ -64,7 +64,7 @@ def suggest_dataset_first(
 
 
 def print_changed(report: "AnnotationReport", names: Names) -> None:
-    """Print the changes of a command, with a line for each dataset, and their number."""
+    """Print the changes of a command, one line per dataset, and the number of datasets."""
     listed, more = few(report.datasets, _MAX_LISTED)
     overruled, more_overruled = few(report.overruled, _MAX_LISTED)
     names.look_up(each.urn for each in listed)
@@ -77,10 +77,10 @@ def print_changed(report: "AnnotationReport", names: Names) -> None:
         print_line(f"... and {more:,} more datasets; --json lists them.")
     for item in report.items:
         print_line(f"{item}{' would be written' if report.dry_run else ''}")
-    verb = "would change" if report.dry_run else "changed"
+    outcome = "would change" if report.dry_run else "changed"
     unchanged = report.matched - report.changed
     others = f", {unchanged:,} unchanged" if unchanged else ""
-    print_line(f"{plural(report.changed, 'dataset')} {verb}{others}.")
+    print_line(f"{plural(report.changed, 'dataset')} {outcome}{others}.")
     for other in overruled:
         subject = f"{names(other.urn)} {other.field}".strip()
         print_remark(f"{subject}: {other.what} by {other.by} has priority and was kept")
@@ -95,7 +95,7 @@ def print_changed(report: "AnnotationReport", names: Names) -> None:
 def print_list(
     report: "AnnotationListReport", names: Names, *, noun: str, is_summary: bool
 ) -> None:
-    """Print how often each annotation is used, or all annotations of some datasets."""
+    """Print the number of uses of each annotation (`is_summary`), or all annotations in a list."""
     if is_summary and not any(listed.state != "said" for listed in report.annotations):
         table = Table(noun.upper(), ">DATASETS", ">FIELDS")
         for label in report.labels:

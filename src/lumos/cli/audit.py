@@ -56,13 +56,13 @@ def verify(
     options: CommonOptions,
     head: Annotated[
         str | None,
-        typer.Option(metavar="HASH", help="The hash of an earlier verification or export."),
+        typer.Option(metavar="HASH", help="The hash printed by an earlier verification or export."),
     ] = None,
 ) -> None:
     """Check that no action was changed, removed or inserted. Exits with 1 if one was.
 
-    Each row contains the hash of those before it. Keep the printed hash elsewhere and give it with
-    --head: only that proves that the entire log was not rewritten.
+    Each action contains a hash of all actions before it. Store the printed hash elsewhere and pass
+    it with --head later: only this proves that the entire log was not rewritten.
     """
     report = options.lumos.audit.verify(head=head)
     options.print(report, _print_verified)

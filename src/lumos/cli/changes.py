@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 # The maximum number of lines on a terminal without --limit.
 _TERMINAL_LIMIT: Final = 100
-# The widths of time, verdict, event and version, and where the verdict starts in a line.
+# The widths of the columns time, verdict, event and version, and the position of the verdict.
 _WIDTHS: Final = (19, 13, 16, 14)
 _VERDICT_START: Final = 21
 _NAME_INDEX: Final = 4
@@ -89,7 +89,7 @@ def changes(
         report = options.lumos.catalog_history(dataset, catalog=platform, limit=limit)
         options.print(report, _print_history)
         return
-    screenful = (
+    terminal_limit = (
         _TERMINAL_LIMIT if limit is None and not options.json and sys.stdout.isatty() else None
     )
     tally = ChangesTally(
@@ -99,7 +99,7 @@ def changes(
             types=type or (),
             breaking=breaking,
             dataset=dataset,
-            limit=limit or screenful,
+            limit=limit or terminal_limit,
         )
     )
     try:
@@ -108,9 +108,9 @@ def changes(
         else:
             _print_events(tally, options.names)
     except BrokenPipeError:
-        # Handled here, because Typer would report a failure.
+        # Handled here, since Typer would exit with an error.
         stop_printing()
-    if screenful is not None and tally.summary.events == screenful:
+    if terminal_limit is not None and tally.summary.events == terminal_limit:
         print_line("There may be older changes: --limit and --since show them.")
     if exit_code and tally.summary.breaking:
         raise typer.Exit(BREAKING)
@@ -135,7 +135,7 @@ def _print_events(tally: "ChangesTally", names: Names) -> None:
     from rich.text import Text
 
     console = stdout()
-    # Rich would take minutes for a file of a million lines.
+    # Only use Rich on a terminal: for a million lines it would take minutes.
     in_colour = console.is_terminal
     width = 0
     events = iter(tally)
@@ -176,7 +176,7 @@ def _print_history(report: "CatalogHistoryReport") -> None:
 
 
 def line_of(event: "EventReport", names: Names) -> str:
-    """An event as one line of the list."""
+    """The line of the list for an event."""
     return _line(_cells(event, names))
 
 

@@ -21,7 +21,7 @@ def check(
     options: ConfigOptions,
     file: Annotated[Path | None, argument("[FILE]", "The same as --config.")] = None,
 ) -> None:
-    """Check the configuration and list settings that this version does not use yet.
+    """Check the configuration, and list settings that have no effect or need attention.
 
     Errors are listed with their lines. With --json, also prints all settings, secrets masked.
     """

@@ -1,4 +1,4 @@
-"""Rich consoles and the progress bar; imported late, because Rich is slow to import."""
+"""Rich consoles and the progress bar; imported late, since importing Rich is slow."""
 
 import re
 import sys
@@ -32,7 +32,7 @@ class SafeConsole(Console):
 
     def print(self, *objects: Any, **options: Any) -> None:
         lines = (escape_line(each) if isinstance(each, str) else each for each in objects)
-        # A terminal wraps long lines by itself; cropping them would lose the ends of names.
+        # Do not crop long lines, which would cut off the ends of names: terminals wrap them.
         super().print(*lines, **{"crop": False, **options})
 
     def render(

@@ -35,14 +35,14 @@ if TYPE_CHECKING:
     from lumos.cost.service import CostOptions
 
 _FORMATS: Final = {".json": "json", ".csv": "csv", ".html": "html", ".htm": "html"}
-_WHAT_IF: Final = "What if"
+_WHAT_IF_PANEL: Final = "What if"
 
 PeriodOption = Annotated[
     str | None,
     typer.Option(
         metavar="PERIOD",
-        help="2024-01, 2024-01-15 or 2024-01-01..2024-01-31. Default: the last 30 days, as one "
-        "month.",
+        help="2024-01, 2024-01-15 or 2024-01-01..2024-01-31. Default: the last 30 days, treated "
+        "as one month.",
     ),
 ]
 MethodOption = Annotated[
@@ -58,7 +58,7 @@ PriceOption = Annotated[
         "--price",
         metavar="KEY=PRICE",
         help="Assume another price, such as s3.standard=0.021. May be repeated.",
-        rich_help_panel=_WHAT_IF,
+        rich_help_panel=_WHAT_IF_PANEL,
     ),
 ]
 MoveOption = Annotated[
@@ -67,7 +67,7 @@ MoveOption = Annotated[
         "--move",
         metavar="DATASET=CLASS",
         help="Assume that a dataset is in another storage class, such as events=glacier.",
-        rich_help_panel=_WHAT_IF,
+        rich_help_panel=_WHAT_IF_PANEL,
     ),
 ]
 ScheduleOption = Annotated[
@@ -76,7 +76,7 @@ ScheduleOption = Annotated[
         "--schedule",
         metavar="JOB=SCHEDULE",
         help="Assume that a job runs hourly, daily, weekly, monthly, never or 0.5x as often.",
-        rich_help_panel=_WHAT_IF,
+        rich_help_panel=_WHAT_IF_PANEL,
     ),
 ]
 _FORMAT_OPTION: Final = typer.Option(
@@ -91,7 +91,7 @@ app = typer.Typer(
 
 
 class _CostInputs(SharedOptions):
-    """The options that are inputs of a computation: period, method and what-if assumptions."""
+    """The options that affect the computed costs: period, method and what-if assumptions."""
 
     period: str | None = None
     method: str | None = None
@@ -129,7 +129,7 @@ class CostReportOptions(_CostInputs):
     json: AsJson = False
     csv: AsCsv = False
 
-    def deliver(
+    def emit(
         self,
         compute: "Callable[..., CostReportHeader]",
         *args: Any,
@@ -143,7 +143,9 @@ class CostReportOptions(_CostInputs):
         if format == "html" and page is None:
             raise MisuseError("This report has no HTML page. Try: lumos cost page")
         if format == "text" and self.output is not None:
-            raise MisuseError(f"Text is only printed. Name {self.output} .csv or .json instead.")
+            raise MisuseError(
+                f"Text can only be printed. Use the extension .csv or .json for {self.output}."
+            )
         if format == "html":
             assert page is not None
             write(page(), self.output)
@@ -194,7 +196,7 @@ class CostPageOptions(_CostInputs):
 
 
 def _pair(text: str, option: str, example: str) -> tuple[str, str]:
-    # A URN may contain `=`, a value never does.
+    # Split at the last `=`, since URNs may contain it, but values never do.
     name, sign, value = text.rpartition("=")
     if not (name.strip() and sign and value.strip()):
         raise MisuseError(f"Invalid {option} '{text}'. Write {option} {example}")
@@ -222,7 +224,7 @@ def _price(text: str) -> tuple[str, Decimal]:
 def report(options: PagedReportOptions, dataset: DatasetOrJob) -> None:
     """Show the own and upstream cost of a dataset, by cost type, team and upstream dataset."""
     costs = options.lumos.cost
-    options.deliver(costs.report, dataset, page=lambda: costs.page(dataset, **options.inputs))
+    options.emit(costs.report, dataset, page=lambda: costs.page(dataset, **options.inputs))
 
 
 @app.command(
@@ -241,7 +243,7 @@ def top(
 ) -> None:
     """List the most expensive datasets."""
     costs = options.lumos.cost
-    options.deliver(costs.top, limit, ranked_by=by, page=lambda: costs.page(**options.inputs))
+    options.emit(costs.top, limit, ranked_by=by, page=lambda: costs.page(**options.inputs))
 
 
 @app.command("by", epilog="Examples:\n\nlumos cost by team\n\nlumos cost by tag --json")
@@ -254,14 +256,14 @@ def by_group(
     ],
 ) -> None:
     """Sum up the own and retained cost of teams, domains, platforms or tags."""
-    options.deliver(options.lumos.cost.by, grouping)
+    options.emit(options.lumos.cost.by, grouping)
 
 
 @app.command(epilog="Examples:\n\nlumos cost trend\n\nlumos cost trend ml/predictions --csv")
 @with_options
 def trend(options: CostReportOptions, dataset: OptionalDataset = None) -> None:
     """Show the recorded costs of earlier periods next to the current ones."""
-    options.deliver(options.lumos.cost.trend, dataset)
+    options.emit(options.lumos.cost.trend, dataset)
 
 
 @app.command(epilog="Example: lumos cost explain ml/predictions --limit 50")
@@ -272,7 +274,7 @@ def explain(
     limit: Annotated[int, limit_option("Maximum number of paths.", maximum=100_000)] = 20,
 ) -> None:
     """Show the lineage paths and shares behind a total cost, the largest first."""
-    options.deliver(options.lumos.cost.explain, dataset, limit=limit)
+    options.emit(options.lumos.cost.explain, dataset, limit=limit)
 
 
 @app.command(
@@ -322,7 +324,7 @@ def savings(
     tag: Annotated[str | None, typer.Option(metavar="TAG", help="All datasets with a tag.")] = None,
 ) -> None:
     """Show what removing datasets saves, which upstream cost remains, and what breaks."""
-    options.deliver(options.lumos.cost.savings, *(datasets or ()), feature=feature, tag=tag)
+    options.emit(options.lumos.cost.savings, *(datasets or ()), feature=feature, tag=tag)
 
 
 @app.command(epilog="Example: lumos cost retire --limit 10", cls=accept_old_options(top="--limit"))
@@ -332,7 +334,7 @@ def retire(
     limit: Annotated[int, limit_option("Maximum number of datasets.", "-n", maximum=1000)] = 10,
 ) -> None:
     """Show unused datasets, and which datasets to retire together for the largest savings."""
-    options.deliver(options.lumos.cost.retire, limit)
+    options.emit(options.lumos.cost.retire, limit)
 
 
 @app.command(
@@ -354,7 +356,7 @@ def model(
     """Compute the costs in one model file; no store is needed and nothing is recorded.
 
     Total cost is own cost plus attributed upstream cost. Retained costs add up to the total spend.
-    Savings are what removing that dataset alone saves.
+    The savings of a dataset are those from removing only this dataset.
     """
     from lumos.cost.model_file.computation import compute
 

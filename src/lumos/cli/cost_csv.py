@@ -22,11 +22,11 @@ from lumos.cost.wording import NOTHING_ELSE, use_text
 Cells = tuple[object, ...]
 
 # Spreadsheets evaluate cells that start with these characters.
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
 
 
 def to_csv(report: CostReportHeader) -> str:
-    """A report as text; names that a spreadsheet would evaluate are prefixed with an apostrophe."""
+    """A report as CSV text; names that a spreadsheet would evaluate get an apostrophe prefix."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerows([_cell(cell) for cell in row] for row in rows_of(report))
@@ -62,7 +62,7 @@ def _cell(cell: object) -> str:
     if isinstance(cell, datetime):
         return cell.isoformat().replace("+00:00", "Z")
     text = str(cell)
-    return f"'{text}" if isinstance(cell, str) and text.startswith(_FORMULA) else text
+    return f"'{text}" if isinstance(cell, str) and text.startswith(_FORMULA_STARTS) else text
 
 
 def _report_rows(report: CostReport) -> Iterator[Cells]:
@@ -80,7 +80,10 @@ def _report_rows(report: CostReport) -> Iterator[Cells]:
 
 
 def _top_rows(report: CostTopReport) -> Iterator[Cells]:
-    """Datasets, all others, and unattributed costs; own and retained add up to the total spend."""
+    """Datasets, the sum of others, and unattributed costs.
+
+    The columns `own` and `retained` each add up to the total spend.
+    """
     yield ("period", "currency", "urn", "name", "kind", "team", "own", "total", "retained",
            "before")  # fmt: skip
     common = (report.period, report.currency)
@@ -96,7 +99,7 @@ def _top_rows(report: CostTopReport) -> Iterator[Cells]:
 
 
 def _by_rows(report: CostByReport) -> Iterator[Cells]:
-    """Groups and unattributed costs; own and retained add up to the total spend."""
+    """Groups and unattributed costs; `own` and `retained` each add up to the total spend."""
     yield ("period", "currency", report.by, "datasets", "own", "retained", "before")
     common = (report.period, report.currency)
     for group in report.groups:
@@ -129,27 +132,35 @@ def _trend_rows(report: CostTrendReport) -> Iterator[Cells]:
 
 
 def _explain_rows(report: CostExplainReport) -> Iterator[Cells]:
-    """Paths and one row for those that are not listed; the column `cost` adds up to the total."""
+    """Paths, and one row for all unlisted paths; the column `cost` adds up to the total."""
     yield ("dataset", "period", "currency", "origin", "type", "own_cost", "share", "cost", "way")
     common = (report.dataset, report.period, report.currency)
     for path in report.paths:
-        route = " -> ".join(step.urn for step in path.steps)
-        yield (*common, path.steps[0].urn, path.type, path.own_cost, path.share, path.cost, route)
+        urns = " -> ".join(step.urn for step in path.steps)
+        yield (
+            *common,
+            path.steps[0].urn,
+            path.type,
+            path.own_cost,
+            path.share,
+            path.cost,
+            urns,
+        )
     if report.rest:
         yield (*common, "", "", None, None, report.rest, "paths that are not listed")
 
 
 def _savings_rows(report: SavingsReport) -> Iterator[Cells]:
-    """Removed, remaining and broken datasets; the `monthly` cost of removed ones is saved."""
+    """Removed, remaining and broken datasets; the `monthly` cost of removed datasets is saved."""
     yield ("period", "outcome", "urn", "name", "kind", "owners", "monthly", "currency", "reason")
     period = report.period
     for removed in report.disappears:
         reason = "asked for" if removed.is_asked else NOTHING_ELSE
         yield (period, "disappears", removed.urn, removed.name, removed.kind, removed.team,
                removed.monthly, report.currency, reason)  # fmt: skip
-    for kept in report.stays:
-        yield (period, "stays", kept.urn, kept.name, kept.kind, "", kept.monthly,
-               report.currency, kept.reason)  # fmt: skip
+    for remaining in report.stays:
+        yield (period, "stays", remaining.urn, remaining.name, remaining.kind, "",
+               remaining.monthly, report.currency, remaining.reason)  # fmt: skip
     more = report.other_stays
     if more.count:
         yield (period, "stays", "", f"{more.count} others", "", "", more.cost, report.currency, "")

@@ -41,7 +41,10 @@ def ingest(
     ],
     name: Annotated[
         str | None,
-        typer.Option(help="The name of this meter. Default: spark, dbt or the CSV file's name."),
+        typer.Option(
+            help="The name of the meter (source of usage). Default: spark, dbt or the name of the "
+            "CSV file."
+        ),
     ] = None,
     engine: Annotated[
         str,
@@ -75,7 +78,9 @@ def meters(options: CommonOptions) -> None:
 @with_options
 def forget(
     options: CommonOptions,
-    meter: Annotated[str, typer.Argument(metavar="METER", help="As `lumos cost meters` lists it.")],
+    meter: Annotated[
+        str, typer.Argument(metavar="METER", help="A name listed by `lumos cost meters`.")
+    ],
 ) -> None:
     """Delete the imported usage of a meter: lumos cost remove --meter METER."""
     options.print(options.lumos.cost_sources.forget(meter), _print_removed_meter)
@@ -103,7 +108,7 @@ def set_override(
     ] = None,
     until: Annotated[str | None, typer.Option(metavar="DAY", help="Last day.")] = None,
     currency: Annotated[str | None, typer.Option(help="Must be the configured currency.")] = None,
-    reason: Annotated[str, typer.Option(help="Why it is set.")] = "",
+    reason: Annotated[str, typer.Option(help="The reason, for `lumos cost list`.")] = "",
 ) -> None:
     """Set the own cost of a dataset or job per month, instead of the measured one."""
     report = options.lumos.cost_sources.set(
@@ -131,7 +136,7 @@ def remove(
         str | None,
         typer.Option(
             metavar="METER",
-            help="Instead, all usage from a meter, as `lumos cost meters` lists it.",
+            help="Instead, remove all usage from a meter that `lumos cost meters` lists.",
         ),
     ] = None,
 ) -> None:
@@ -168,7 +173,7 @@ def _parse_amounts(costs: list[str]) -> dict[str, Decimal]:
             amount = Decimal("nan")
         if not equals or not amount.is_finite():
             raise MisuseError(
-                f"Invalid cost '{each}'. Write TYPE=AMOUNT, credits below 0, as in: "
+                f"Invalid cost '{each}'. Write TYPE=AMOUNT, with negative credits, as in: "
                 "lumos cost set orders storage=120 other=-12.50"
             )
         if name in amounts:
@@ -206,7 +211,7 @@ def _print_meters(report: "MetersReport") -> None:
 
 
 def _last_day(since: datetime, until: datetime) -> date:
-    """The last day of usage; usage until midnight ends on the day before."""
+    """The last day of usage; usage that ends at midnight belongs to the day before."""
     return max(until - timedelta(microseconds=1), since).date()
 
 

@@ -1,4 +1,4 @@
-"""Savings as text."""
+"""Reports on savings as text."""
 
 from collections.abc import Sequence
 from itertools import accumulate
@@ -32,7 +32,7 @@ _RISKS: Final = {"LOW": "green", "MEDIUM": "yellow", "HIGH": "bold red"}
 
 
 def print_savings(report: SavingsReport) -> None:
-    """The result of `lumos cost savings`."""
+    """Print the result of `lumos cost savings`."""
     console = stdout()
     money = money_format(report, report.monthly_savings)
     subject = " and ".join(report.asked) if len(report.asked) == 2 else _join_first(report.asked)
@@ -105,7 +105,7 @@ def print_savings(report: SavingsReport) -> None:
 
 
 def print_retire(report: RetireReport) -> None:
-    """The result of `lumos cost retire`."""
+    """Print the result of `lumos cost retire`."""
     console = stdout()
     money = money_format(report, report.spent)
     if not report.steps and not report.unneeded:
@@ -154,8 +154,8 @@ def _print_in_use(console: "Console", report: RetireReport) -> None:
 
 
 def _print_steps(console: "Console", report: RetireReport, money: MoneyFormat) -> None:
-    amounts = money.balanced(each.monthly_savings for each in report.steps)
-    # Rounded amounts are added, so that both columns are consistent.
+    amounts = money.rounded(each.monthly_savings for each in report.steps)
+    # Accumulate the rounded amounts, so that the columns are consistent.
     steps = zip(report.steps, amounts, accumulate(amounts), strict=True)
     table = Table(">", ">SAVES", ">CUMULATIVE", "DATASETS", widths=(3,), fold_at=WIDTH)
     for number, (step, amount, total) in enumerate(steps, start=1):

@@ -1,4 +1,4 @@
-"""Costs on a terminal: amounts that add up, with bars."""
+"""Prints costs on a terminal: rounded amounts that add up, and bars."""
 
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
@@ -33,7 +33,7 @@ _MIN_WITHOUT_CENTS: Final = 100
 
 
 class MoneyFormat:
-    """Formats the amounts of one report: to the cent, or with more digits if all are below 1."""
+    """Formats the amounts of one report: to the cent, or with four digits if all are below 1."""
 
     def __init__(self, currency: str, largest: Decimal) -> None:
         self._currency = currency
@@ -44,7 +44,7 @@ class MoneyFormat:
         return format_money(micros(amount), self._currency, self.digits)
 
     def format_roughly(self, amount: Decimal) -> str:
-        """An extrapolated amount: large ones without cents."""
+        """An extrapolated amount, without cents if it is large."""
         digits = 0 if abs(amount) >= _MIN_WITHOUT_CENTS else self.digits
         return format_money(micros(amount), self._currency, digits)
 
@@ -53,7 +53,7 @@ class MoneyFormat:
         text = self(amount)
         return text if text.startswith("-") else f"+{text}"
 
-    def balanced(self, amounts: Iterable[Decimal], rest_index: int | None = None) -> list[Decimal]:
+    def rounded(self, amounts: Iterable[Decimal], rest_index: int | None = None) -> list[Decimal]:
         """Amounts rounded so that they add up to their rounded sum.
 
         The amount at `rest_index`, if given, absorbs the rounding errors of the others.
@@ -72,7 +72,7 @@ class MoneyFormat:
 
     def column(self, amounts: Iterable[Decimal], rest_index: int | None = None) -> list[str]:
         """Amounts as text, aligned at the right; the rounded amounts add up."""
-        texts = [self(amount) for amount in self.balanced(amounts, rest_index)]
+        texts = [self(amount) for amount in self.rounded(amounts, rest_index)]
         width = max(map(len, texts), default=0)
         return [f"{text:>{width}}" for text in texts]
 
@@ -100,7 +100,7 @@ def percent(amount: Decimal, total: Decimal) -> str:
 
 
 def shorten_start(name: str, max_width: int = _MAX_NAME_LENGTH) -> str:
-    """A long name shortened at its start, since the end is more specific."""
+    """Shorten a long name at its start, since the end is more specific."""
     if width_of(name) <= max_width:
         return name
     while width_of(name) >= max_width:
@@ -145,7 +145,7 @@ def print_bars(
     names = [shorten_start(name) for name, _ in listed]
     bar_width = max(6, min(_MAX_BAR_WIDTH, WIDTH - max(map(width_of, names)) - width - 12))
     maximum = max(amount for _, amount in listed)
-    # With credits, a sum may be less than its parts; shares of it would be meaningless.
+    # With credits, the sum may be less than an amount: shares would be meaningless.
     has_shares = row_sum >= maximum and all(abs(amount) <= row_sum for _, amount in listed)
     table = Table("", ">", ">", "", widths=(0, width, 4))
     for name, text, (_, amount) in zip(names, amounts, listed, strict=True):
@@ -157,7 +157,7 @@ def print_bars(
     console.print(table)
 
 
-def print_ledger(
+def print_cost_table(
     console: "Console",
     head: Sequence[str],
     rows: Sequence[Sequence[str]],
@@ -234,7 +234,7 @@ def print_trend(console: "Console", report: "CostTrendReport", money: MoneyForma
     for (name, point), text in zip(rows, texts, strict=True):
         change = ""
         if before is not None and before > 0 and point.metered_from is None:
-            # Rounded as in the comparison below it.
+            # Rounded like the comparison that is printed below.
             change = f"{round(float((point.monthly - before) / abs(before)) * 100, 1):+.0f}%"
         table.add(f"  {name}", text, change, bar(point.cost, maximum, bar_width))
         before = point.monthly if point.metered_from is None else None

@@ -11,8 +11,8 @@ from lumos.cli.cost_screen import (
     percent,
     period_and_method,
     print_bars,
+    print_cost_table,
     print_heading,
-    print_ledger,
     print_legend,
     print_remarks,
     print_subject,
@@ -99,7 +99,7 @@ def print_report(report: CostReportHeader) -> None:
 
 
 def _print_report(report: CostReport) -> None:
-    """The result of `lumos cost report`."""
+    """Print the result of `lumos cost report`."""
     console, summary = stdout(), report.summary
     costs = (each.cost for each in report.breakdown.by_upstream)
     money = money_format(report, summary.total_cost, *costs)
@@ -107,7 +107,7 @@ def _print_report(report: CostReport) -> None:
     console.print(period_and_method(report))
     console.print(f"Team: {report.team}")
     console.print()
-    own, jobs, attributed = money.balanced(
+    own, jobs, attributed = money.rounded(
         (summary.own_cost, summary.jobs_cost, summary.attributed_cost), rest_index=2
     )
     lines = [("own cost", own, f"the {report.kind} itself")]
@@ -165,7 +165,7 @@ def _print_changes(
 ) -> None:
     names = list(dict.fromkeys((*before, *after)))
     amounts_before, amounts_after = (
-        money.balanced(amounts.get(name, Decimal(0)) for name in names)
+        money.rounded(amounts.get(name, Decimal(0)) for name in names)
         for amounts in (before, after)
     )
     for name, old, new in zip(names, amounts_before, amounts_after, strict=True):
@@ -176,7 +176,7 @@ def _print_changes(
 def _limit_rows(
     rows: "Sequence[tuple[str, Decimal]]", unlisted: UnlistedCosts = _NO_UNLISTED_COSTS
 ) -> "tuple[Sequence[tuple[str, Decimal]], tuple[str, Decimal] | None]":
-    """The first rows, and one row for all others."""
+    """The first rows, and one row for all others if there are too many."""
     if len(rows) <= _MAX_ROWS:
         return rows, None
     unshown = rows[_MAX_ROWS - 1 :]
@@ -203,21 +203,21 @@ def _comparison_text(
     if compared is None:
         return f"{'':>6}  not recorded"
     change = "" if compared.percent is None else f"{compared.percent:+.0f}%"
-    is_several = len(compared.periods) > 1
+    is_mean = len(compared.periods) > 1
     periods = " and ".join(compared.periods)
     if len(compared.periods) == _MONTHS_PER_QUARTER:
         periods = f"{compared.periods[0]} to {compared.periods[-1]}"
-    elif report.is_recent and not is_several and compared.metered_from is None:
+    elif report.is_recent and not is_mean and compared.metered_from is None:
         # The last thirty days are compared with a month, so the length of the month matters.
         days = month_of(date.fromisoformat(f"{periods}-01")).days
         periods += "" if days == report.days else f" ({days} days)"
     if part := comparison_text(compared):
         periods += f" ({part})"
-    return f"{change:>6}  {money(compared.cost)}{' per month' if is_several else ''} in {periods}"
+    return f"{change:>6}  {money(compared.cost)}{' per month' if is_mean else ''} in {periods}"
 
 
 def _print_top(report: CostTopReport) -> None:
-    """The result of `lumos cost top`."""
+    """Print the result of `lumos cost top`."""
     console = stdout()
     money = money_format(report, report.spent)
     console.print(f"Total spend {money(report.spent)}", style="bold")
@@ -243,7 +243,7 @@ def _print_top(report: CostTopReport) -> None:
     own = money.column([*(each.own for each in listed), *unattributed], rest_index)
     retained = [*(each.retained for each in listed), *unattributed]
     shown = money.column(retained, rest_index)
-    # The total and the retained cost of a dataset without readers are equal: round them alike.
+    # Equal total and retained costs must also be equal after rounding.
     total_texts = [
         shown[index].strip() if each.total == each.retained else money(each.total)
         for index, each in enumerate(datasets)
@@ -269,7 +269,7 @@ def _print_top(report: CostTopReport) -> None:
         rest_index=rest_index,
     )
     bar_amounts = [*ranked, *([Decimal(0)] * (len(names) - len(ranked)))]
-    print_ledger(console, headers, list(zip(*columns, strict=True)), totals, bar_amounts)
+    print_cost_table(console, headers, list(zip(*columns, strict=True)), totals, bar_amounts)
     print_legend(console, OWN_COST, TOTAL_COST, RETAINED_COST)
     print_remarks(report, report.spent, money)
 
@@ -284,16 +284,15 @@ def _add_change(
     after: str,
     rest_index: int | None = None,
 ) -> None:
-    """In a what-if report, add a column with the changes of another column."""
+    """In a what-if report, add a column CHANGE after the column `after`, with its changes."""
     if report.what_if is None or report.beside_before is None:
         return
     unattributed_before = [report.beside_before.get(name, Decimal(0)) for name in report.beside]
     before = [*(each or Decimal(0) for each in earlier), *unattributed_before]
     differences = [now - was for now, was in zip(amounts, before, strict=True)]
-    changes = money.balanced(differences, rest_index)
+    changes = money.rounded(differences, rest_index)
     difference = money.difference(report.what_if.before, report.what_if.after)
-    # The totals before and after are rounded, so one change is adjusted to make all changes add up
-    # to the difference of the rounded totals.
+    # Adjust one change, so that all changes add up to the difference of the rounded totals.
     adjusted = max(range(len(changes)), key=lambda index: abs(changes[index]), default=rest_index)
     if rest_index is not None and changes[rest_index]:
         adjusted = rest_index
@@ -307,7 +306,7 @@ def _add_change(
 
 
 def _print_by(report: CostByReport) -> None:
-    """The result of `lumos cost by`."""
+    """Print the result of `lumos cost by`."""
     console = stdout()
     money = money_format(report, report.spent)
     console.print(f"Total spend {money(report.spent)} by {report.by}", style="bold")
@@ -336,7 +335,7 @@ def _print_by(report: CostByReport) -> None:
         (retained, [each.before for each in report.groups], "RETAINED"),
     ):
         _add_change(report, earlier, amounts, (headers, columns, totals), money, after=name)
-    print_ledger(console, headers, list(zip(*columns, strict=True)), totals, retained)
+    print_cost_table(console, headers, list(zip(*columns, strict=True)), totals, retained)
     print_legend(console, group_columns_text(report.by))
     for name in report.beside:
         console.print(unattributed_text(name), style="dim")
@@ -344,7 +343,7 @@ def _print_by(report: CostByReport) -> None:
 
 
 def _print_trend(report: CostTrendReport) -> None:
-    """The result of `lumos cost trend`."""
+    """Print the result of `lumos cost trend`."""
     console = stdout()
     money = money_format(report, report.now.cost)
     title = "Total spend" if report.name is None else f"Total cost of {report.name}"
@@ -358,7 +357,7 @@ def _print_trend(report: CostTrendReport) -> None:
 
 
 def _print_explain(report: CostExplainReport) -> None:
-    """The result of `lumos cost explain`."""
+    """Print the result of `lumos cost explain`."""
     console = stdout()
     money = money_format(report, report.total_cost)
     print_subject(console, report.name, report.dataset)
@@ -388,7 +387,7 @@ def _print_explain(report: CostExplainReport) -> None:
 
 
 def _path_text(path: CostPath, money: MoneyFormat) -> str:
-    """raw_events storage $500.00 -60%-> cleaned_events -> feature_store"""
+    """A path as in `raw_events storage $500.00 -60%-> cleaned_events -> feature_store`."""
     first = path.steps[0]
     parts = [f"{display_name(first.name, first.kind)} {path.type} {money(path.own_cost)}"]
     for before, step in zip(path.steps, path.steps[1:], strict=False):
@@ -401,7 +400,7 @@ def _path_text(path: CostPath, money: MoneyFormat) -> str:
 
 
 def _print_record(report: CostRecordReport) -> None:
-    """The result of `lumos cost record`."""
+    """Print the result of `lumos cost record`."""
     money = money_format(report, report.spent)
     suffix = " again" if report.is_again else ""
     console = stdout()

@@ -1,4 +1,4 @@
-"""lumos list and show: reads of the store that need no Spark."""
+"""lumos overview, list and show"""
 
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from lumos.sdk import Lumos
 
 _TABLE_PROPERTIES: Final = "table."
-_SHOWN_SEPARATELY: Final = ("comment", "owner")
+_PROPERTIES_SHOWN_ELSEWHERE: Final = ("comment", "owner")
 # The name of a table version in each format.
 _VERSION_NAMES: Final = {"iceberg": "snapshot", "hudi": "instant"}
 # Labels whose values may have several lines.
@@ -58,7 +58,7 @@ app = typer.Typer()
 @app.command(epilog="Example: lumos overview --json")
 @with_options
 def overview(options: CommonOptions) -> None:
-    """Show the sources with their last scan, and how many datasets have owners and lineage."""
+    """Show the sources and their last scans, and how many datasets have owners and lineage."""
     options.print(options.lumos.overview(), _print_overview)
 
 
@@ -98,7 +98,9 @@ def list_(
     limit: Annotated[int | None, limit_option("List at most this many.")] = None,
     lineage_only: Annotated[
         bool,
-        typer.Option("--lineage-only", help="List tables that lineage names and no scan found."),
+        typer.Option(
+            "--lineage-only", help="List tables that are only known from lineage, not from a scan."
+        ),
     ] = False,
     config: ConfigFile = None,
     store: StorePath = None,
@@ -141,7 +143,7 @@ def show(options: CommonOptions, dataset: Dataset, platform: ReadFrom = None) ->
     """Show everything that is known about a dataset.
 
     Location, size, versions, schema and drift, owners, tags, terms and descriptions, lineage,
-    usage, quality and cost. Sections without content are left out.
+    usage, quality and cost. Sections without content are omitted.
     """
     report = options.lumos.show(dataset, catalog=platform)
     if options.json:
@@ -278,7 +280,7 @@ def _print_dataset(report: "ShowReport", names: Names, *, has_prices: bool) -> N
 
 
 def _labelled_values(dataset: dict[str, Any], names: Names) -> "Iterator[tuple[str, str]]":
-    """Everything that is known except for the schema, as labels and values."""
+    """The labels and values of everything except for the schema."""
     location, versioning = dataset.get("location"), dataset.get("versioning")
     values = {
         **_format_annotations(dataset),
@@ -326,7 +328,7 @@ def _format_schedule(schedule: dict[str, Any] | None) -> str:
 
 
 def _format_quality(quality: dict[str, Any]) -> str:
-    """Scores and checks; the profile of the columns is shown below the schema."""
+    """Scores and checks; the profile of columns is printed after the schema."""
     parts = [f"score {quality['score']:.1%}"] if quality.get("score") is not None else []
     parts += [f"{name} {share:.1%}" for name, share in quality.get("dimensions", {}).items()]
     by_status: dict[str, list[str]] = {}
@@ -374,7 +376,7 @@ def _format_time_text(text: str) -> str:
 
 def _fields_table(dataset: dict[str, Any]) -> Table:
     """The fields, with a row for each member of a struct."""
-    # Imported late: `list` starts faster without it.
+    # Imported late, since `lumos list` does not need them.
     from lumos.model.schema import Field
     from lumos.model.type_path import nested_parts
     from lumos.model.types import parse_type
@@ -449,7 +451,7 @@ def _table_settings(dataset: dict[str, Any]) -> list[str]:
     return [
         f"{name}={text}"
         for name, text in sorted(properties.items())
-        if not name.startswith(_TABLE_PROPERTIES) and name not in _SHOWN_SEPARATELY
+        if not name.startswith(_TABLE_PROPERTIES) and name not in _PROPERTIES_SHOWN_ELSEWHERE
     ]
 
 
@@ -513,7 +515,7 @@ def _format_field_annotations(field: dict[str, Any]) -> str:
 
 
 def _format_parts(split: "SplitDataset", names: Names) -> list[str]:
-    """The first of the datasets that a dataset was split into."""
+    """The names of the datasets that a dataset was split into; long lists are truncated."""
     listed, _ = few(split.parts, _MAX_LISTED)
     names.look_up(listed)
     more = split.part_count - len(listed)
@@ -523,7 +525,7 @@ def _format_parts(split: "SplitDataset", names: Names) -> list[str]:
 
 def _format_lineage(dataset: dict[str, Any], names: Names) -> dict[str, str]:
     """The first upstream and downstream datasets of a dataset."""
-    edges_by_side = {}
+    text_by_side = {}
     for side in ("upstream", "downstream"):
         urns = [edge["urn"] for edge in (dataset.get("lineage") or {}).get(side, ())]
         if not urns:
@@ -533,8 +535,8 @@ def _format_lineage(dataset: dict[str, Any], names: Names) -> dict[str, str]:
         lines = [plural(len(urns), "dataset"), *(f"  {names(urn)}" for urn in listed)]
         if more:
             lines.append(f"  and {more:,} more: lumos lineage show {names(dataset['urn'])}")
-        edges_by_side[side] = "\n".join(map(escape_line, lines))
-    return edges_by_side
+        text_by_side[side] = "\n".join(map(escape_line, lines))
+    return text_by_side
 
 
 def _column_statistics(statistics: dict[str, Any]) -> tuple[str, ...]:

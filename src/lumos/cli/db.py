@@ -60,7 +60,7 @@ def prune(
         ),
     ] = None,
 ) -> None:
-    """Delete old MODIFIED events (new data, same schema); all other events stay."""
+    """Delete old MODIFIED events (new data, same schema); other events are never deleted."""
     options.print(options.lumos.change_history.forget_old(older_than), _print_prune)
 
 

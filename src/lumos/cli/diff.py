@@ -32,18 +32,18 @@ DIFFERENT: Final = 3
 _MAX_LISTED: Final = 200
 _MAX_SIDE_LENGTH: Final = 80
 _MAX_NAMES: Final = 4
-# The order of aspects; others follow.
+# The order of aspects in the output; other aspects follow.
 _ASPECT_ORDER: Final = (
     "entry", "schema", "lineage", "ownership", "documentation", "governance", "properties",
     "quality",
 )  # fmt: skip
-_MEASURED: Final = ("statistics", "timestamps", "usage", "runs")
+_MEASURED_ASPECTS: Final = ("statistics", "timestamps", "usage", "runs")
 _MEASURED_QUALITY: Final = ("profile.", "measured_at", "freshness")
 # The key in a path such as profile.columns[amount].distinct.
-_KEYS: Final = re.compile(r"\[.*\]")
-_ASPECT_WORDS: Final = {"raw": "extras"}
-# The words of other commands; the JSON report has `non-breaking`.
-_IMPACT_WORDS: Final = {"breaking": "BREAKING", "non-breaking": "compatible"}
+_KEY_IN_BRACKETS: Final = re.compile(r"\[.*\]")
+_ASPECT_LABELS: Final = {"raw": "extras"}
+# The same labels as in other commands; the JSON report has `non-breaking`.
+_IMPACT_LABELS: Final = {"breaking": "BREAKING", "non-breaking": "compatible"}
 _STYLES: Final = {"breaking": "red", "non-breaking": "", "informational": "dim"}
 
 
@@ -76,7 +76,7 @@ def diff(
     ] = None,
     mapping: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The mapping of names that was given to lumos migrate."),
+        typer.Option(metavar="FILE", help="The mapping of names that lumos migrate used."),
     ] = None,
     spark: Annotated[
         Path | None,
@@ -159,15 +159,17 @@ def _rank(aspect: str) -> int:
 
 
 def _is_measurement(difference: "Difference") -> bool:
-    """Whether only measurements differ: rows, sizes, times, profiles."""
+    """Whether a difference is only about measurements: rows, sizes, times, profiles."""
     if difference.aspect == "quality":
         return difference.path.startswith(_MEASURED_QUALITY)
-    return difference.aspect in _MEASURED
+    return difference.aspect in _MEASURED_ASPECTS
 
 
 def _summarize_measurements(measured: "Sequence[Difference]") -> str:
     entries = plural(len({(each.kind, each.key) for each in measured}), "dataset")
-    parts = dict.fromkeys(_KEYS.sub("", each.path).rpartition(".")[2] for each in measured)
+    parts = dict.fromkeys(
+        _KEY_IN_BRACKETS.sub("", each.path).rpartition(".")[2] for each in measured
+    )
     value_names = [each.replace("_", " ") for each in parts if each]
     listed_names = ", ".join(value_names[:_MAX_NAMES]) + (
         ", ..." if len(value_names) > _MAX_NAMES else ""
@@ -179,7 +181,7 @@ def _summarize_measurements(measured: "Sequence[Difference]") -> str:
 
 
 def _print_missing(console: "Console", report: "SnapshotDiffReport") -> None:
-    """Print how much of the source the target lacks."""
+    """Print the numbers of datasets and edges, and the tags, that the target lacks."""
     for count, noun in ((report.datasets, "dataset"), (report.lineage_edges, "lineage edge")):
         if missing_count := count.source - count.target:
             missing = f"{missing_count:,} of {plural(count.source, noun)}"
@@ -202,14 +204,14 @@ def _differences_table(differences: "list[Difference]", names: Names) -> Table:
     table = Table("", "", "", "", "", widths=(15, 10, 24, 30))
     for each in differences:
         entry_text = f"(whole {each.kind})" if each.aspect == "entry" else ""
-        aspect = "" if each.aspect == "entry" else _ASPECT_WORDS.get(each.aspect, each.aspect)
+        aspect = "" if each.aspect == "entry" else _ASPECT_LABELS.get(each.aspect, each.aspect)
         sides = " -> ".join(_side(side) for side in (each.before, each.after) if side is not None)
         table.add(
             f"  {aspect}",
             CHANGE_LABELS.get(each.change, each.change),
             names(each.path) or entry_text,
             sides or _side("; ".join(each.notes)),
-            _IMPACT_WORDS.get(each.impact, each.impact),
+            _IMPACT_LABELS.get(each.impact, each.impact),
             style=_STYLES[each.impact],
         )
     return table

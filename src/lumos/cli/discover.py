@@ -14,7 +14,7 @@ from lumos.cli.options import (
     accept_old_options,
     local_path,
     output_option,
-    start_spark_ahead,
+    start_spark_early,
 )
 from lumos.cli.scan_text import (
     DatasetFamily,
@@ -47,7 +47,7 @@ def discover(
     output: Annotated[
         Path | None,
         output_option(
-            "Write a configuration for what was found.",
+            "Write a configuration with the sources and datasets that were found.",
             callback=local_path,
         ),
     ] = None,
@@ -60,7 +60,7 @@ def discover(
 
     Scans the given paths, or else the configured sources.
     """
-    start_spark_ahead(paths or (), config)
+    start_spark_early(paths or (), config)
     options = CommonOptions(config=config, json=json)
     with steps() as progress:
         report = options.lumos.discover(

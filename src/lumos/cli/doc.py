@@ -109,8 +109,8 @@ def list_(
         bool,
         typer.Option(
             "--missing",
-            help="Datasets without what documentation.required_fields requires. Exits with 10 if "
-            "there are any and the mode is block_on_missing.",
+            help="List datasets that lack documentation required by documentation.required_fields. "
+            "Exits with 10 if there are any and the mode is block_on_missing.",
         ),
     ] = False,
     field: Fields = None,
@@ -151,8 +151,8 @@ def check(
 ) -> None:
     """Check that datasets have the documentation that documentation.required_fields requires.
 
-    Exits with 10 if something is missing and the mode is block_on_missing. What lumos gate init
-    recorded as missing in the baseline is not reported.
+    Exits with 10 if something is missing and the mode is block_on_missing. Missing documentation in
+    the baseline of lumos gate init is not reported.
     """
     from lumos.gate.documentation import render_documentation
 

@@ -19,7 +19,7 @@ app = typer.Typer()
 @app.command(epilog="Example: lumos doctor --config lumos.yaml")
 @with_options
 def doctor(options: CommonOptions) -> None:
-    """Check Java, Spark, the store, sources and catalogs, and suggest what to fix.
+    """Check Java, Spark, the store, sources and catalogs, and say how to fix problems.
 
     Runs a small job on the configured Spark. Exits with 1 if a check fails.
     """

@@ -23,15 +23,15 @@ def enrich(
         Path | None,
         argument(
             "[FILE]",
-            "Descriptions, owners, tags, terms and properties in YAML. Annotations that an "
-            "earlier version of the file had and this one lacks are retracted.",
+            "Descriptions, owners, tags, terms and properties in YAML. Annotations that were "
+            "removed from the file since the last run are retracted.",
         ),
     ] = None,
     infer: Annotated[
         bool,
         typer.Option(
             "--infer",
-            help="Infer missing descriptions and terms from names, by glossary_mappings and "
+            help="Infer missing descriptions and terms from names, using glossary_mappings and "
             "path_patterns of the configuration.",
         ),
     ] = False,

@@ -43,8 +43,8 @@ def explain(
 ) -> None:
     """Explain which dataset a file or folder belongs to, by which rule, and why.
 
-    Shows the decision of the last scan. Files that no scan has seen are examined now. An argument
-    that is not a path is taken as the name of a dataset.
+    Shows the decision of the last scan; files that are newer are examined now. An argument that is
+    not a path is treated as the name of a dataset.
     """
     options.print(options.lumos.explain(path), _print_report, options.names)
 
@@ -66,8 +66,8 @@ def _print_report(report: "ExplainReport", names: Names) -> None:
         )
         details.add("partition", "/".join(values))
     if report.shape is not None:
-        other = "differs from the dataset's (drift)"
-        details.add("schema", other if report.drifts else "same as the dataset's")
+        drift = "differs from the dataset's (drift)"
+        details.add("schema", drift if report.drifts else "same as the dataset's")
     if report.kind == "file" and report.verdict == "dataset" and report.code:
         details.add("remark", report.code)
     for each in report.others:
@@ -87,8 +87,8 @@ def _print_report(report: "ExplainReport", names: Names) -> None:
 def _add_dataset(
     details: Table, report: "ExplainReport", dataset: "ExplainedDataset", names: Names
 ) -> None:
-    verb = "belongs to" if report.kind == "file" else "contains"
-    details.add(verb, names(dataset.urn))
+    relation = "belongs to" if report.kind == "file" else "contains"
+    details.add(relation, names(dataset.urn))
     details.add("because", f"{dataset.reason} (rule: {dataset.rule})")
     if report.kind == "folder":
         total = plural(dataset.files, "file")

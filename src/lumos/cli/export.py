@@ -53,7 +53,7 @@ def export(
         argument(
             "[FILE]",
             "A file ending in .json, .yaml, .jsonl, .jsonl.zst or .parquet (a folder), or a "
-            "folder, where the snapshot is named after the time.",
+            "folder, in which the file name contains the time.",
             callback=local_path,
         ),
     ] = None,
@@ -114,14 +114,14 @@ def export(
 ) -> None:
     """Write all metadata into one portable file.
 
-    The same metadata gives the same bytes, except for the time of the export.
+    Two exports of the same metadata are identical, except for the time of the export.
     """
     if (file is None) == (output is None):
         raise MisuseError("Name one file to write: lumos export FILE")
     target = file or output or ""
     with TemporaryDirectory(prefix="lumos-") as folder, steps() as progress:
         if to_stdout := target == STDOUT:
-            target = f"{folder}/snapshot.{_stdout_format(format)}"
+            target = f"{folder}/snapshot.{_stdout_extension(format)}"
         report = options.lumos.snapshot.export(
             target,
             platform=platform,
@@ -148,8 +148,8 @@ def export(
         print_remark(f"no dataset matches the selection. See what there is with: lumos {command}")
 
 
-def _stdout_format(format: str | None) -> str:
-    """The ending of a snapshot that is written to stdout."""
+def _stdout_extension(format: str | None) -> str:
+    """The file extension for a snapshot that is written to stdout."""
     if format == "parquet":
         raise MisuseError("A Parquet snapshot is a folder. Name one: lumos export FOLDER.parquet")
     return format or "json"

@@ -25,11 +25,13 @@ _COMMENT_STATUS: Final = {
 
 PullRequest = Annotated[
     int | None,
-    typer.Option("--pr", metavar="NUMBER", help="The pull request. Default: the one of the job."),
+    typer.Option("--pr", metavar="NUMBER", help="The pull request. Default: that of the job."),
 ]
 Repository = Annotated[
     str | None,
-    typer.Option(metavar="OWNER/NAME", help="Its repository. Default: the one of the job."),
+    typer.Option(
+        metavar="OWNER/NAME", help="The repository of the pull request. Default: that of the job."
+    ),
 ]
 Forge = Annotated[
     str | None,
@@ -103,7 +105,7 @@ def gate(
 ) -> None:
     """Check what the changes of a git branch break downstream, without a store or Spark.
 
-    Compares schemas and SQL models with the merge base, and judges every reader. Exits with 0 if
+    Compares schemas and SQL models with the merge base, and checks every reader. Exits with 0 if
     nothing blocks, 10 for breaking changes, 11 for undetermined ones, 12 for the cost threshold.
     """
     if context.invoked_subcommand is not None:
@@ -116,7 +118,7 @@ def gate(
 
     outputs = parse_outputs(output)
     options = CommonOptions(config=config, store=None, json=json)
-    report = _known_report(config, base, head, dialect) if lineage is None else None
+    report = _cached_report(config, base, head, dialect) if lineage is None else None
     if report is None:
         with steps() as progress:
             report = options.lumos.gate.check(
@@ -130,7 +132,7 @@ def gate(
         posted = options.lumos.gate.comment(
             report, pr=pr, repository=repository, forge=forge, dry_run=dry_run
         )
-        # The report is on stdout, so this goes to stderr.
+        # To stderr, since the report is on stdout.
         print_comment(posted, err=not dry_run)
     if code := report.exit_code(strict=strict, warn_only=warn_only):
         raise typer.Exit(code)
@@ -144,9 +146,11 @@ def gate(
 def waive(
     options: CommonOptions,
     fingerprint: Annotated[str, argument("FINGERPRINT", "The fingerprint of a finding.")],
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why it may be merged.")],
+    reason: Annotated[
+        str, typer.Option(metavar="TEXT", help="Why the change may be merged anyway.")
+    ],
     approver: Annotated[
-        str, typer.Option(metavar="NAME", help="Who approves it: an owner, if owners are known.")
+        str, typer.Option(metavar="NAME", help="The approver: an owner, if owners are known.")
     ],
     expires: Annotated[
         str | None, typer.Option(metavar="DATE", help="The last day. Default: in 30 days.")
@@ -154,14 +158,14 @@ def waive(
     from_ci: Annotated[
         bool,
         typer.Option(
-            "--from-ci", help="Accept a fingerprint that only a run elsewhere has reported."
+            "--from-ci", help="Accept a fingerprint that was only reported by a run in CI."
         ),
     ] = False,
 ) -> None:
     """Approve one finding of this change in .lumos/waivers.yaml; commit it with the change.
 
-    The fingerprint is in the output of lumos gate. That of a comment on a pull request needs
-    --from-ci, because it cannot be checked here.
+    The fingerprint is in the output of lumos gate. A fingerprint from a comment on a pull request
+    needs --from-ci, since it cannot be checked here.
     """
     try:
         until = None if expires is None else date.fromisoformat(expires)
@@ -192,10 +196,10 @@ def init(
         ),
     ] = None,
 ) -> None:
-    """Write a workflow with the gate, a policy, and a baseline with the findings of today.
+    """Write a workflow with the gate, a policy, and a baseline with the current findings.
 
-    Existing files are kept. Findings in the baseline do not block the change that introduces the
-    gate, and documentation that is missing already does not block lumos doc check.
+    Existing files are not changed. Findings in the baseline do not block the change that introduces
+    the gate, and documentation that is already missing does not block lumos doc check.
     """
     with steps() as progress:
         report = options.lumos.gate.init(forge=forge, base=base, progress=progress)
@@ -238,7 +242,7 @@ def _output(text: str) -> tuple[str, str]:
 
 
 def print_comment(report: "CommentReport", *, err: bool = False) -> None:
-    """Print the comment of a dry run, or whether it was posted; failures go to stderr."""
+    """Print the comment of a dry run, or a message that it was posted; failures go to stderr."""
     if report.problem is not None:
         print_problem(report.problem)
     elif report.status == "printed":
@@ -248,10 +252,10 @@ def print_comment(report: "CommentReport", *, err: bool = False) -> None:
         print_line(f"{_COMMENT_STATUS[report.status]} {where}", err=err)
 
 
-def _known_report(
+def _cached_report(
     config: Path | None, base: str, head: str, dialect: str | None
 ) -> "GateReport | None":
-    """The report of an earlier run; reading it takes less time than importing the SDK."""
+    """The cached report of an earlier run, which is faster to read than importing the SDK."""
     from lumos.config import find_file, load
     from lumos.gate.report_cache import find_report
 

@@ -61,8 +61,8 @@ def add(
 ) -> None:
     """Join all matching files into one dataset, split them, or name their dataset.
 
-    The hint is written to lumos.yaml if there is one, otherwise to the store, and takes effect
-    with the next scan. The effect on the last scan is shown at once.
+    The hint is written to lumos.yaml if it exists, otherwise to the store, and takes effect with
+    the next scan. The output shows how it would have changed the last scan.
     """
     report = options.lumos.hints.add(
         *pattern, name=name, split=split, in_store=in_store, dry_run=dry_run
@@ -73,9 +73,9 @@ def add(
 @app.command("list", epilog="Examples:\n\nlumos hint list\n\nlumos hint list --json")
 @with_options
 def list_(options: CommonOptions) -> None:
-    """List all hints in the order in which they apply, and where each is stored.
+    """List all hints and where they are stored, in the order in which they apply.
 
-    The first hint that matches a file decides.
+    For each file, the first matching hint is used.
     """
     options.print(options.lumos.hints.list(), _print_list)
 
@@ -127,13 +127,13 @@ def _print_change(report: "HintChangeReport", names: Names) -> None:
     if report.change == "unchanged":
         print_line(f"Nothing to do: {_location_text(hint)} already has hint {hint.number}: {text}")
         return
-    verb = {
+    outcome = {
         ("added", False): "Added to",
         ("added", True): "Would add to",
         ("removed", False): "Removed from",
         ("removed", True): "Would remove from",
     }[report.change, report.dry_run]
-    print_line(f"{verb} {_location_text(hint)}: {text}")
+    print_line(f"{outcome} {_location_text(hint)}: {text}")
     if report.scanned_at is None:
         root = f" of {report.root}" if report.root else ""
         print_line(f"The effect is unknown before the first scan{root}.")

@@ -63,8 +63,8 @@ class ImpactOptions(SharedOptions):
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help="text, json, markdown, html, dot or mermaid. Default: text, or by the ending of "
-            "--output.",
+            help="text, json, markdown, html, dot or mermaid. Default: text, or by the extension "
+            "of --output.",
         ),
     ] = None
     output: OutputFile = None
@@ -78,23 +78,23 @@ class ImpactOptions(SharedOptions):
 
     def report(self, compute: "Callable[..., ImpactReport | ImpactsReport]") -> None:
         """Compute an impact, print or write it, and exit by its verdict."""
-        form = choose_format(self.format, self.output, _FORMATS, default="text", json=self.json)
+        format = choose_format(self.format, self.output, _FORMATS, default="text", json=self.json)
         check_strict(strict=self.strict, exit_code=self.exit_code)
         with steps() as progress:
             report = compute(progress=progress)
-        if self.output is None and form == "json":
+        if self.output is None and format == "json":
             print_json(report)
-        elif self.output is None and form == "text":
+        elif self.output is None and format == "text":
             from lumos.cli.impact_text import print_impact
 
             print_impact(report, self.names)
         else:
-            if form == "text":
+            if format == "text":
                 from lumos.cli.impact_text import plain_text
 
                 text = plain_text(report, self.names)
             else:
-                text = self.lumos.impact.drawn(report, form)
+                text = self.lumos.impact.drawn(report, format)
             write(text, self.output, remark=self.names(f"{report.headline}."))
         for remark in report.remarks:
             print_remark(self.names(remark))
@@ -137,10 +137,10 @@ def impact(
     model: FileModel = None,
     dialect: TypeDialect = None,
 ) -> None:
-    """Show who breaks if a dataset changes, where and why.
+    """Show which downstream datasets break if a dataset changes, where and why.
 
-    Every dataset downstream gets a verdict (BREAKING, UNDETERMINED or COMPATIBLE) with its owner
-    and the SQL clause that decides. Changes can be combined.
+    Every downstream dataset gets a verdict (BREAKING, UNDETERMINED or COMPATIBLE) with its owner
+    and the SQL clause that causes it. Changes can be combined.
     """
     compute = partial(
         options.lumos.impact.of,

@@ -1,4 +1,4 @@
-"""An impact as text: worst first, by owner."""
+"""An impact as text: by owner, the worst verdicts first."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
@@ -101,7 +101,7 @@ def _downstream_lines(report: ImpactReport, names: Names) -> Iterator[_Line]:
 def _by_owner(
     rows: Iterable[DownstreamReport],
 ) -> list[tuple[str | None, list[DownstreamReport]]]:
-    """Group datasets by owner, sorted by their worst verdict and then by number of datasets."""
+    """Group datasets by owner: first the owners with the worst verdicts, then with the most."""
     groups: dict[str | None, list[DownstreamReport]] = {}
     for row in rows:
         groups.setdefault(row.owner, []).append(row)
@@ -146,7 +146,7 @@ def _reason_lines(reason: ReasonReport, names: Names) -> Iterator[_Line]:
 
 
 def _path_lines(row: DownstreamReport, names: Names) -> Iterator[str]:
-    """The paths by which a change reaches a dataset that does not read the changed one directly."""
+    """The paths on which a change reaches a dataset indirectly."""
     paths = [reason.path for reason in row.reasons[:_MAX_REASONS]]
     paths += [column.path[:-1] for column in row.changed[:_MAX_COLUMNS]]
     for path in dict.fromkeys(path for path in paths if len(path) > 1):

@@ -62,7 +62,7 @@ def import_snapshot(
         ),
     ] = False,
 ) -> None:
-    """Import a snapshot into a platform, and keep what people edited there.
+    """Import a snapshot into a platform, without overwriting edits made there.
 
     The snapshot is validated before anything is written. An interrupted import, even by kill -9,
     continues with --resume or is undone with --rollback.

@@ -12,7 +12,7 @@ from lumos.cli.options import (
     Paths,
     StorePath,
     exit_by_verdict,
-    start_spark_ahead,
+    start_spark_early,
 )
 from lumos.cli.scan_text import (
     DatasetFamily,
@@ -98,7 +98,7 @@ def ingest(
     Scans the given paths, or else the configured sources. A rescan reads only new and changed
     files.
     """
-    start_spark_ahead(paths or (), config, short=not profile)
+    start_spark_early(paths or (), config, short=not profile)
     options = CommonOptions(config=config, store=store, json=json)
     with steps() as progress:
         report = options.lumos.ingest(
@@ -113,7 +113,7 @@ def ingest(
     from lumos.discovery.targets import SOURCE_FAILED
     from lumos.model.change import Verdict
 
-    # Changes take precedence over failures: the next scan reports failures again, changes never.
+    # Changes take precedence over failures: the next scan reports failures again, but not changes.
     exit_by_verdict(
         exit_code=exit_code,
         strict=strict,

@@ -117,15 +117,15 @@ def run(
         typer.Option(metavar="JOB", min=1, help="Continue a job with its first unfinished step."),
     ] = None,
     detach: Annotated[
-        bool, typer.Option("--detach", help="Leave the job to a worker and return at once.")
+        bool, typer.Option("--detach", help="Queue the job for a worker and return at once.")
     ] = False,
     max_attempts: Attempts = None,
     time_limit: TimeLimit = None,
 ) -> None:
     """Run several operations one after the other, as one job.
 
-    A step that fails ends the job; --resume continues with that step. Exits with 1 if the job did
-    not succeed. Without --detach the job runs here, once.
+    A failed step ends the job; --resume continues with this step. Exits with 1 if the job did not
+    succeed. Without --detach, the job runs here and is not repeated.
     """
     with steps() as progress:
         report = options.lumos.run(
@@ -151,14 +151,15 @@ def worker(
         bool, typer.Option("--once", help="Run the jobs that are ready and exit.")
     ] = False,
     concurrency: Annotated[
-        int, typer.Option(metavar="N", min=1, max=64, help="How many jobs run at a time.")
+        int, typer.Option(metavar="N", min=1, max=64, help="The number of jobs to run at a time.")
     ] = 1,
     json: AsJson = False,
 ) -> None:
-    """Run jobs, and make jobs of schedules that are due.
+    """Run jobs, and create jobs of schedules that are due.
 
-    Any number of workers can use one store. Ctrl-C or SIGTERM lets the running jobs finish; a
-    second one stops them and gives them back. With --once, exits with 1 if a job failed.
+    Any number of workers can use one store. After Ctrl-C or SIGTERM, running jobs are finished; a
+    second signal stops them and returns them to the queue. With --once, exits with 1 if a job
+    failed.
     """
     from lumos.tracing import start_tracing
 
@@ -169,10 +170,10 @@ def worker(
     def print_outcome(job: "JobSummary", outcome: str) -> None:
         if not is_quiet():
             reason = f": {job.error}" if job.error else ""
-            problems = f", {_count(job)}: lumos job show {job.id}" if job.problems else ""
+            problems = f", {_problem_count(job)}: lumos job show {job.id}" if job.problems else ""
             print_line(f"job {job.id}  {job.kind}  {outcome}{reason}{problems}", err=True)
 
-    with _signals_handled(stop, abort):
+    with _handle_signals(stop, abort):
         report = options.lumos.jobs.work(
             once=once, concurrency=concurrency, stop=stop, abort=abort, on_outcome=print_outcome
         )
@@ -183,7 +184,7 @@ def worker(
 
 
 @contextmanager
-def _signals_handled(stop: threading.Event, abort: threading.Event) -> Iterator[None]:
+def _handle_signals(stop: threading.Event, abort: threading.Event) -> Iterator[None]:
     """Handle signals: the first lets running jobs finish, the second stops them."""
 
     def handle(_number: int, _frame: FrameType | None) -> None:
@@ -235,11 +236,11 @@ def _remark(job: "JobSummary") -> str:
         share = "" if job.progress.share is None else f" {job.progress.share:.0%}"
         return f"{job.progress.step}{share}"
     done = f"step {job.completed_steps}/{job.steps}" if job.steps > 1 else ""
-    problems = _count(job) if job.problems else ""
+    problems = _problem_count(job) if job.problems else ""
     return ", ".join(filter(None, (done, problems)))
 
 
-def _count(job: "JobSummary") -> str:
+def _problem_count(job: "JobSummary") -> str:
     return plural(len(job.problems), "problem")
 
 
@@ -284,7 +285,7 @@ def _print_cancelled(report: "JobReport") -> None:
 
 def _print_finished(report: "JobReport") -> None:
     done = f"{report.completed_steps} of {plural(report.steps, 'step')}" if report.steps > 1 else ""
-    problems = f", {_count(report)}" if report.problems else ""
+    problems = f", {_problem_count(report)}" if report.problems else ""
     stdout().print(f"Job {report.id} {report.state}{': ' if done else ''}{done}{problems}.")
     for problem in report.problems:
         print_problem(problem)

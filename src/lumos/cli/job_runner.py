@@ -1,4 +1,4 @@
-"""The child process of a worker: runs one job after the other, as requested on stdin."""
+"""The child process of a worker: runs the jobs that it reads from stdin, one after the other."""
 
 import logging
 import os
@@ -28,7 +28,7 @@ from lumos.model.json_codec import from_json
 from lumos.tracing import span, start_tracing
 
 _log = logging.getLogger(__name__)
-# The worker records progress only every few seconds, so more events would be useless.
+# Progress events are limited, since the worker only records progress every few seconds.
 _PROGRESS_SECONDS: Final = 0.5
 _CANCEL_SECONDS: Final = 5.0
 
@@ -65,16 +65,16 @@ class _Reporter:
 
 
 def main() -> None:
-    """Run the jobs on stdin; when stdin is closed, end this process and all that it started."""
+    """Run the jobs on stdin; when it is closed, end this process and all processes it started."""
     # The worker reads events from stdout, so all other output goes to stderr.
     channel = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     lock = threading.Lock()
-    unlocked = child_events(channel)
+    send_unlocked = child_events(channel)
 
     def send(event: AnyJobEvent) -> None:
         with lock:
-            unlocked(event)
+            send_unlocked(event)
 
     signal.signal(signal.SIGTERM, _terminate)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -90,7 +90,7 @@ def main() -> None:
             outcome = _run(request, send)
             if isinstance(outcome, FailureEvent):
                 traced.fail("failed")
-        # Before the worker knows, which may end this process then.
+        # Flush before sending the outcome, after which the worker may end this process.
         flush_spans()
         send(outcome)
 
@@ -122,12 +122,12 @@ def _read_requests(requests: "SimpleQueue[bytes]") -> NoReturn:
 
 
 def _terminate(_number: int, _frame: FrameType | None) -> None:
-    # The main thread may be inside of a call to Spark.
+    # In another thread, since the main thread may be inside a call to Spark.
     threading.Thread(target=_end, daemon=True).start()
 
 
 def _end() -> NoReturn:
-    """Cancel the jobs of a Spark cluster, and end the process group with a local JVM."""
+    """Cancel the jobs on a Spark cluster, and end the process group, including a local JVM."""
     from lumos.spark.session import cancel_jobs
 
     cancelling = threading.Thread(target=cancel_jobs, daemon=True)

@@ -58,7 +58,7 @@ def _create_group(noun: str, metavar: str, example: str, help: str) -> typer.Typ
         mine: Mine = False,
         dry_run: DryRun = False,
     ) -> None:
-        """Remove labels, also those of others; later scans do not add them again."""
+        """Remove labels, including those of others; later scans do not add them again."""
         lumos = options.lumos
         with suggest_dataset_first(lumos, f"{noun} remove", dataset, names):
             report = labels_of(lumos).remove(

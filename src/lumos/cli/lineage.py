@@ -31,7 +31,7 @@ _MAX_LISTED: Final = 20
 _MAX_PROBLEMS: Final = 20
 _MAX_NOT_FOUND: Final = 5
 _MAX_MISSING: Final = 3
-_UNCERTAIN: Final = ("assumed", "ambiguous")
+_UNCERTAIN_METHODS: Final = ("assumed", "ambiguous")
 
 app = typer.Typer(
     no_args_is_help=True, help="Show and record where data comes from and goes, by column."
@@ -69,9 +69,9 @@ def ingest(
         str | None,
         typer.Option(
             metavar="TEMPLATE",
-            help="How paths name the table of a file with only a query: {table}, {schema} and "
-            "{database} stand for parts of its name, * for any text. Default: sql_name_from of "
-            "the configuration, else the name of the file or its folder.",
+            help="For files with only a query: derive the table name from the path. {table}, "
+            "{schema} and {database} are parts of the name, * is any text. Default: sql_name_from "
+            "of the configuration, else the name of the file or its folder.",
             show_default=False,
         ),
     ] = None,
@@ -86,7 +86,7 @@ def ingest(
 ) -> None:
     """Record the lineage in files, by column, and the DAGs of Airflow servers.
 
-    The kind of each file is recognised by its content. Edges that a file, project or job no longer
+    The kind of a file is recognised by its content. Edges that a file, project or job no longer
     contains are removed, unless other sources report them too. Tables that match no dataset are
     listed with the nearest known name.
     """
@@ -117,7 +117,7 @@ def add(
             "--type",
             metavar="TYPE",
             case_sensitive=False,
-            help="How the target is made: transformed, copied or view.",
+            help="How the target is derived: transformed, copied or view.",
         ),
     ] = "TRANSFORMED",
     column: Annotated[
@@ -125,7 +125,7 @@ def add(
         typer.Option(
             "--column",
             metavar="FROM=TO",
-            help="A source column and the target column made from it. Repeatable.",
+            help="A source column and the target column derived from it. Repeatable.",
             show_default=False,
         ),
     ] = None,
@@ -163,7 +163,7 @@ def add(
 def remove(options: CommonOptions, upstream: Upstream, downstream: Downstream) -> None:
     """Remove an edge that was recorded with lumos lineage add.
 
-    The same edge stays if files, projects or jobs report it; change these and ingest them again.
+    An edge that files, projects or jobs report too is kept: change these and ingest them again.
     """
     report = options.lumos.lineage.remove(upstream, downstream)
     options.print(report, _print_edge, options.names)
@@ -204,7 +204,8 @@ def _print_report(report: "LineageIngestReport", names: Names) -> None:
     if report.tables:
         not_found = {each.urn for each in report.not_found}
         uncertain_first = sorted(
-            report.tables, key=lambda each: (each.urn not in not_found, each.way not in _UNCERTAIN)
+            report.tables,
+            key=lambda each: (each.urn not in not_found, each.way not in _UNCERTAIN_METHODS),
         )
         listed, more = few(uncertain_first, _MAX_LISTED)
         console.print(_names_table(listed, names, not_found))

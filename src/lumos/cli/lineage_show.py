@@ -46,7 +46,7 @@ _FORMATS: Final = {
 
 Direct = Annotated[
     bool,
-    typer.Option("--direct", help="Follow values only, not joins and filters."),
+    typer.Option("--direct", help="Follow only values, not columns used in joins and filters."),
 ]
 
 
@@ -70,10 +70,10 @@ def show(
         str | None, typer.Option("--column", metavar="COLUMN", help="Follow only this column.")
     ] = None,
     upstream: Annotated[
-        bool, typer.Option("--upstream", help="Only what it is made from.")
+        bool, typer.Option("--upstream", help="Show only upstream lineage.")
     ] = False,
     downstream: Annotated[
-        bool, typer.Option("--downstream", help="Only what is made from it.")
+        bool, typer.Option("--downstream", help="Show only downstream lineage.")
     ] = False,
     depth: Annotated[
         int | None,
@@ -86,17 +86,17 @@ def show(
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help="tree, json, dot, mermaid, openlineage or html. Default: tree, or by the ending "
-            "of --output.",
+            help="tree, json, dot, mermaid, openlineage or html. Default: tree, or by the "
+            "extension of --output.",
         ),
     ] = None,
     output: OutputFile = None,
 ) -> None:
-    """Show what a dataset or a column is made from, and what is made from it.
+    """Show the upstream and downstream lineage of a dataset or a column.
 
     The page that --output map.html writes is self-contained; open it in a browser.
     """
-    form = choose_format(format, output, _FORMATS, default="tree", json=options.json)
+    chosen_format = choose_format(format, output, _FORMATS, default="tree", json=options.json)
     side: Side = "both" if upstream == downstream else "upstream" if upstream else "downstream"
     lineage = options.lumos.lineage.view
     if column is None:
@@ -104,14 +104,14 @@ def show(
     view: ViewOptions = {
         "column": column, "side": side, "depth": depth, "limit": limit, "direct": direct
     }  # fmt: skip
-    if form == "tree":
+    if chosen_format == "tree":
         if output is not None:
             raise MisuseError("A tree cannot be written to a file. Choose another --format.")
         _print_tree(lineage.picture(dataset, **view), side, options.names)
-    elif form == "json" and output is None:
+    elif chosen_format == "json" and output is None:
         print_json(lineage.show(dataset, **view))
     else:
-        write(lineage.drawn(dataset, form, **view), output)
+        write(lineage.drawn(dataset, chosen_format, **view), output)
 
 
 @app.command(epilog="Example: lumos lineage path raw/orders.amount revenue.total")
@@ -120,7 +120,7 @@ def path(
     options: CommonOptions,
     ends: Annotated[
         list[str],
-        argument("DATASET[.COLUMN]...", "A column or dataset, and one downstream of it."),
+        argument("DATASET[.COLUMN]...", "A column or dataset, and another one downstream of it."),
     ],
     limit: Annotated[int, limit_option("Show at most this many paths.")] = 10,
     direct: Direct = False,
@@ -169,7 +169,7 @@ def _print_tree(picture: "Picture", side: str, names: Names) -> None:
     for direction in ("upstream", "downstream"):
         if side in ("both", direction):
             tree = _Tree(picture, boxes, direction, names).draw()
-            # Without wrapping, the parts of a tree that are wider than a terminal would be lost.
+            # Wrap lines on a terminal, which would cut off wider lines of a tree.
             console.print(tree, soft_wrap=not console.is_terminal)
     if picture.cycles:
         console.print(f"{plural(len(picture.cycles), 'cycle')}:", style="yellow")
@@ -181,7 +181,7 @@ def _print_tree(picture: "Picture", side: str, names: Names) -> None:
 
 
 class _TreeStep(NamedTuple):
-    """A step of a tree: its end, details to print, and whether values flow along it."""
+    """A step of a tree: its end (`urn`, `column`), details to print, and whether values flow."""
 
     urn: str
     column: str | None

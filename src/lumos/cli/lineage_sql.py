@@ -59,12 +59,12 @@ def sql(
 
 def _print_report(report: "SqlLineageReport") -> None:
     console = stdout()
-    kinds = {each.number: each for each in report.statements}
+    statements = {each.number: each for each in report.statements}
     for number, edges in groupby(report.edges, key=lambda edge: edge.statement):
-        statement = kinds.get(number)
+        statement = statements.get(number)
         if statement is not None:
-            written = ", ".join(each.table for each in statement.writes) or "(query only)"
-            console.print(f"{written}", style="bold", end="  ")
+            tables = ", ".join(each.table for each in statement.writes) or "(query only)"
+            console.print(tables, style="bold", end="  ")
             console.print(f"{statement.kind.replace('_', ' ')}, line {statement.line}", style="dim")
         console.print(_edges_table(edges))
         console.print()

@@ -51,7 +51,7 @@ def set_up(*, format: LogFormat, verbose: bool, quiet: bool) -> None:
     logger = logging.getLogger("lumos")
     logger.handlers = [handler]
     logger.propagate = False
-    # Libraries also log the errors that they raise, and a traceback at every Ctrl-C.
+    # Discard logs of libraries: they repeat raised errors, and contain a traceback at Ctrl-C.
     logging.getLogger().addHandler(logging.NullHandler())
     is_verbose = verbose or format == "json"
     logger.setLevel(logging.ERROR if quiet else logging.INFO if is_verbose else logging.WARNING)

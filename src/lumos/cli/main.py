@@ -93,7 +93,7 @@ _SECTIONS: Final = {
 
 
 class _Commands(SwitchedGroup):
-    """All commands by section; wrong arguments are reported like every other error."""
+    """All commands by section; wrong arguments are reported like all other errors."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -122,13 +122,13 @@ def _report_misuse() -> Iterator[None]:
     except typer.TyperException as problem:
         sentence = problem.format_message().removeprefix("Invalid value: ").strip()
         if not sentence:
-            # Typer has printed help, because the name of a command is missing after its group.
+            # Typer has printed help: the name of a command is missing after its group.
             raise
         context = getattr(problem, "ctx", None)
         command = "lumos" if context is None else context.command_path
         example = ""
         if context is not None:
-            sentence, example = _explain(problem, sentence, context)
+            sentence, example = _improve_message(problem, sentence, context)
         if (choice := _WRONG_CHOICE.search(sentence)) is not None:
             question = did_you_mean(choice["given"], _QUOTED.findall(choice["known"]))
             sentence = f"{sentence.rstrip('.')}.{question}"
@@ -138,12 +138,15 @@ def _report_misuse() -> Iterator[None]:
         ) from problem
 
 
-def _explain(problem: Any, sentence: str, context: Any) -> tuple[str, str]:
-    """The sentence with similar options or the commands of a group, and an example if it helps."""
+def _improve_message(problem: Any, sentence: str, context: Any) -> tuple[str, str]:
+    """Add similar options or the commands of a group to a message of Typer.
+
+    Returns the message, and an example of the command or "".
+    """
     command = context.command
     if hasattr(problem, "possibilities"):
         option: str = problem.option_name
-        # Compared without dashes, because these make short options look similar.
+        # Compare names without dashes, which would make short options similar.
         known = [
             name[2:]
             for each in command.params
@@ -209,7 +212,7 @@ app.add_typer(audit.app, name="audit")
 
 
 def _unwrap_help(group: typer.Typer) -> None:
-    """Join the lines of each paragraph of help, so that they are wrapped to the terminal only."""
+    """Join the lines of each paragraph of help, so that only the terminal wraps them."""
     for each in group.registered_commands:
         paragraphs = (each.help or inspect.getdoc(each.callback) or "").split("\n\n")
         each.help = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
@@ -254,7 +257,7 @@ def _options(
             help="Use the store of a server, such as http://127.0.0.1:8765.",
         ),
     ] = None,
-    debug: Annotated[  # noqa: ARG001 - read by `_fail`, which wrong options reach too
+    debug: Annotated[  # noqa: ARG001 - read by `_fail`, which also runs if options are wrong
         bool, typer.Option("--debug", envvar=DEBUG, help="Show a traceback when something fails.")
     ] = False,
 ) -> None:
@@ -263,7 +266,7 @@ def _options(
     The options below can be given anywhere on the command line.
     """
     logs.set_up(format=log_format, verbose=verbose, quiet=quiet)
-    # One process may run several commands, as tests do.
+    # Reset the variables first: one process may run several commands, as tests do.
     for switch, is_on in ((QUIET, quiet or log_format == "json"), (VERBOSE, verbose)):
         os.environ.pop(switch, None)
         if is_on:
@@ -304,14 +307,14 @@ def command() -> None:
 
 
 def _wait_for_threads() -> None:
-    """Wait for the threads of Lumos, as Python would; those of libraries may never end."""
+    """Wait for the threads of Lumos, but not for those of libraries, which may never end."""
     for thread in threading.enumerate():
         if thread.name.startswith("lumos-") and not thread.daemon:
             thread.join()
 
 
 def main() -> None:
-    """Run the command; a failure is printed as one sentence on stderr and sets the exit code."""
+    """Run the command; an error is printed as one sentence on stderr and sets the exit code."""
     _prepare_streams()
     try:
         _check_encoding()
@@ -327,7 +330,7 @@ def main() -> None:
                 FAILED,
             )
         if problem.errno == errno.ENOSPC:
-            _fail("No room left on the disk. Free some and run the command again.", FAILED)
+            _fail("No space left on the disk. Free some space and run the command again.", FAILED)
         if problem.filename is None:
             # An error of a remote store, whose message is complete.
             _fail(str(problem), FAILED)
@@ -340,7 +343,7 @@ def main() -> None:
 
 
 def _check_encoding() -> None:
-    """Reject arguments and variables that are not UTF-8, because stores cannot contain them."""
+    """Reject arguments and variables that are not UTF-8, since stores cannot contain them."""
     texts = [(f"argument '{word}'", word) for word in sys.argv[1:]]
     if _has_working_directory():
         texts.append(("name of the working directory", os.getcwd()))
@@ -372,7 +375,7 @@ def _prepare_streams() -> None:
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         stream = getattr(sys, name)
         if stream is None:
-            # Otherwise the next opened file gets the descriptor, and output is written to it.
+            # Otherwise the next opened file would get the descriptor and receive the output.
             null_device = os.open(os.devnull, os.O_RDWR)
             if null_device != number:
                 os.dup2(null_device, number)
@@ -399,7 +402,7 @@ def _move_options_first(words: list[str]) -> list[str]:
 
 
 def _fail(sentence: str, exit_code: int) -> None:
-    # Read from the arguments: one process may run several commands.
+    # Read --debug from the arguments, since Typer may have failed before parsing it.
     if os.environ.get(DEBUG) or "--debug" in takewhile(lambda word: word != "--", sys.argv[1:]):
         typer.echo(escape(mask_arguments(sys.argv, traceback.format_exc())), err=True)
     typer.echo(f"lumos: {escape(mask_arguments(sys.argv, sentence))}", err=True)

@@ -47,7 +47,7 @@ _STORAGE_TEXT: Final = {
 
 
 class ErrorChoice(enum.StrEnum):
-    """Whether a dataset that cannot be migrated stops the migration or is skipped."""
+    """What to do if a dataset cannot be migrated: stop the migration, or skip the dataset."""
 
     STOP = "stop"
     SKIP = "skip"
@@ -79,8 +79,8 @@ def migrate(
         bool,
         typer.Option(
             "--plan",
-            help="Write nothing; print counts by aspect, what is lossy and why, the number of "
-            "calls, an estimated time and a runbook.",
+            help="Write nothing; print counts by aspect, what would be lost and why, the number of "
+            "requests, an estimated time and a runbook.",
         ),
     ] = False,
     dry_run: DryRun = False,
@@ -105,7 +105,7 @@ def migrate(
     output: Annotated[
         Path | None,
         output_option(
-            "Keep the snapshot of the source in this file.",
+            "Also write the snapshot of the source to this file.",
             callback=local_path,
         ),
     ] = None,
@@ -120,10 +120,10 @@ def migrate(
 ) -> None:
     """Copy all metadata of one catalog to another, and verify every entry.
 
-    Exports, validates, imports, and reads every entry back. A second run writes only what changed;
-    edits in the target are kept. Exits with 1 if anything is missing. Each migration writes a
-    certificate with hashes and counts; lumos migrate verify CERTIFICATE compares the target with
-    it later.
+    Exports, validates, imports, and reads every entry back. A second run only writes changes, and
+    does not overwrite edits in the target. Exits with 1 if anything is missing. Each migration
+    writes a certificate with hashes and counts; lumos migrate verify CERTIFICATE compares the
+    target with it later.
     """
     if sum((plan, dry_run, resume, rollback)) > 1:
         raise typer.BadParameter("give only one of --plan, --dry-run, --resume and --rollback")
@@ -263,9 +263,11 @@ def _print_check(check: "CertificateCheck", names: Names) -> None:
             print_problem(f"{names(key)} {problem}")
         if more:
             print_problem(f"... and {more:,} more; --json lists them")
-    same = check.entries - len(check.missing) - len(check.changed)
+    unchanged = check.entries - len(check.missing) - len(check.changed)
     status = "ok" if check.is_unchanged else "warn"
-    print_status(console, status, f"{same:,}/{check.entries:,} entries are as they were migrated")
+    print_status(
+        console, status, f"{unchanged:,}/{check.entries:,} entries are as they were migrated"
+    )
 
 
 def _print_verified(console: "Console", verified: "Verification", names: Names) -> None:
@@ -294,13 +296,13 @@ def _print_verified(console: "Console", verified: "Verification", names: Names) 
 
 
 def _print_migrated(console: "Console", count: "MigratedCount | AspectCount", nouns: str) -> None:
-    """Print how many entries of the source are in the target."""
+    """Print the number of entries of the source that are in the target."""
     status = "ok" if count.source == count.target else "warn"
     print_status(console, status, f"{count.target:,}/{count.source:,} {nouns} migrated")
 
 
 def _print_needs(console: "Console", needs: "Sequence[UnmappedName]") -> None:
-    """Print names that need a manual mapping, as lines to paste into a mapping file."""
+    """Print the names that need a manual mapping, as lines to paste into a mapping file."""
     for kind, needs_of_kind in groupby(needs, key=lambda need: need.kind):
         count = len(list(needs_of_kind))
         verb = "requires" if count == 1 else "require"

@@ -41,11 +41,12 @@ def send(
     config: ConfigFile = None,
     store: StorePath = None,
     all: Annotated[
-        bool, typer.Option("--all", help="Also messages that wait for a retry or were given up.")
+        bool,
+        typer.Option("--all", help="Also send messages that wait for a retry or were given up."),
     ] = False,
     json: AsJson = False,
 ) -> None:
-    """Send pending messages. Those that fail are kept and retried later."""
+    """Send pending messages. Failed messages are retried later."""
     options = CommonOptions(config=config, store=store, json=json)
     _print_and_exit(options, options.lumos.notifications.send(all=all))
 
@@ -65,8 +66,8 @@ def remind(
 ) -> None:
     """Remind owners of missing documentation, and send digests of changes.
 
-    Each due time of a reminder is handled once, however often this is run. A worker does the same
-    on the schedules of the reminders: lumos worker
+    Each due time of a reminder is handled once, however often this command runs. A worker does the
+    same on the schedules of the reminders: lumos worker
     """
     report = options.lumos.notifications.remind(name, dry_run=dry_run)
     options.print(report, _print_reminders)

@@ -1,4 +1,4 @@
-"""Arguments and options that commands share, earlier options that stay valid, and output."""
+"""Arguments and options that commands share, including former ones, and output functions."""
 
 import inspect
 import os
@@ -47,7 +47,7 @@ P = ParamSpec("P")
 
 
 def local_path(path: AnyPath) -> AnyPath:
-    """Reject a URL, which would create folders whose names may contain a password."""
+    """Reject a URL: as a path, it would create folders whose names may contain a password."""
     if path is not None and _URL.match(str(path)):
         raise typer.BadParameter(f"'{path}' is a URL. Give a path on this machine.")
     return path
@@ -72,28 +72,28 @@ def argument(metavar: str, help: str, **settings: Any) -> Any:
 
 
 def limit_option(help: str, *short: str, maximum: int | None = None) -> Any:
-    """--limit N."""
+    """The option --limit N."""
     return typer.Option("--limit", *short, metavar="N", min=1, max=maximum, help=help)
 
 
 def output_option(help: str, **settings: Any) -> Any:
-    """-o, --output FILE."""
+    """The option -o, --output FILE."""
     return typer.Option("--output", "-o", metavar="FILE", help=help, **settings)
 
 
 # Arguments. A dataset always comes first.
 Dataset = Annotated[
-    str, argument("DATASET", "A dataset's URN, or a name or end of path that only one dataset has.")
+    str, argument("DATASET", "A dataset: its URN, or its name or the end of its path if unique.")
 ]
 OptionalDataset = Annotated[str | None, argument("[DATASET]", "One dataset. Default: all.")]
 DatasetOrJob = Annotated[str, argument("DATASET", "A dataset or job by URN, name or end of path.")]
 Datasets = Annotated[
     str,
-    argument("DATASET", "A URN, a name that only one dataset has, or a pattern such as 'sales/*'."),
+    argument("DATASET", "A URN, a unique name, or a pattern for datasets such as 'sales/*'."),
 ]
 OptionalDatasets = Annotated[
     str | None,
-    argument("[DATASET]", "Only this dataset, or those that fit a pattern such as 'sales/*'."),
+    argument("[DATASET]", "Only this dataset, or those that match a pattern such as 'sales/*'."),
 ]
 Owner = Annotated[str, argument("OWNER", "A user or a group.")]
 Paths = Annotated[
@@ -137,7 +137,7 @@ DataPlatform = Annotated[
     typer.Option(
         "--data-platform",
         metavar="PLATFORM",
-        help="Only datasets that are stored there, such as s3, file or postgres.",
+        help="Only datasets stored on this data platform, such as s3, file or postgres.",
     ),
 ]
 OutputFile = Annotated[
@@ -179,7 +179,8 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace an existing file.")]
 OnlyFormat = Annotated[str | None, typer.Option(metavar="FORMAT", help="Only this format.")]
 Strict = Annotated[
-    bool, typer.Option("--strict", help="With --exit-code: exit with 11 if any is undetermined.")
+    bool,
+    typer.Option("--strict", help="With --exit-code: exit with 11 if any change is undetermined."),
 ]
 # Hidden, for compatibility: the opposite of --accept-removals.
 NoAcceptRemovals = Annotated[bool, typer.Option("--no-accept-removals", hidden=True)]
@@ -218,7 +219,7 @@ FileModel = Annotated[
 
 
 class SharedOptions:
-    """The values of options that several commands share, and the objects that depend on them."""
+    """The values of options that several commands share, and objects that are created from them."""
 
     config: Path | None = None
     store: Path | None = None
@@ -270,10 +271,10 @@ class CommonOptions(SharedOptions):
 
 
 def with_options(function: "Callable[..., None]") -> "Callable[..., None]":
-    """Add the fields of the class of the parameter `options` as options to a command."""
+    """Add options to a command: one for each field of the class of its parameter `options`."""
     signature = inspect.signature(function)
     options_class = signature.parameters["options"].annotation
-    own = [each for name, each in signature.parameters.items() if name != "options"]
+    own_parameters = [each for name, each in signature.parameters.items() if name != "options"]
     shared = [
         inspect.Parameter(
             each.name, inspect.Parameter.KEYWORD_ONLY, default=each.default, annotation=each.type
@@ -292,16 +293,17 @@ def with_options(function: "Callable[..., None]") -> "Callable[..., None]":
                 problem.args = (options.names.in_error(str(problem)),)
             raise
 
-    command.__dict__["__signature__"] = signature.replace(parameters=[*own, *shared])
-    command.__annotations__ = {each.name: each.annotation for each in (*own, *shared)}
+    parameters = [*own_parameters, *shared]
+    command.__dict__["__signature__"] = signature.replace(parameters=parameters)
+    command.__annotations__ = {each.name: each.annotation for each in parameters}
     return command
 
 
 class _CommandWithOldOptions(TyperCommand):
-    """A command that also accepts earlier options, which help does not show.
+    """A command that also accepts former options, which help does not show.
 
-    `first` and `last` are former options that are now the first or the last positional argument;
-    `renamed` are options that have another name now.
+    `first` and `last` are former options that are now the first or the last positional argument.
+    `renamed` maps former names of options to current names.
     """
 
     first: ClassVar[frozenset[str]] = frozenset()
@@ -336,7 +338,7 @@ class _CommandWithOldOptions(TyperCommand):
 def accept_old_options(
     *, first: "Iterable[str]" = (), last: "Iterable[str]" = (), **renamed: str
 ) -> type[TyperCommand]:
-    """The class of a command with renamed options: `keep="--output"` accepts --keep as --output."""
+    """A command class that accepts former options: `keep="--output"` accepts --keep as --output."""
     names = {f"--{old.replace('_', '-')}": new for old, new in renamed.items()}
     attributes = {"first": frozenset(first), "last": frozenset(last), "renamed": names}
     return type("_CommandWithOldOptions", (_CommandWithOldOptions,), attributes)
@@ -348,7 +350,7 @@ def add_command(
     *aliases: str,
     **options: Any,
 ) -> "Callable[[Callable[..., None]], Callable[..., None]]":
-    """Add a command with its name, and with other names that help does not show."""
+    """Add a command with a name, and with aliases that help does not show."""
 
     def add(function: "Callable[..., None]") -> "Callable[..., None]":
         app.command(name, **options)(function)
@@ -360,7 +362,7 @@ def add_command(
 
 
 def open_lumos(config: Path | None, store: Path | None = None) -> "Lumos":
-    """Lumos with the values of --config and --store, or on the server of --server."""
+    """Lumos with the configuration and store of the options, or on the server of --server."""
     if server := os.environ.get(SERVER_VARIABLE):
         if store is not None:
             raise MisuseError("--store and --server contradict each other. Give one.")
@@ -382,7 +384,7 @@ def is_catalog(name: str) -> bool:
 
 
 def check_data_platform(lumos: "Lumos", name: str | None) -> None:
-    """Reject a platform that no dataset is stored on, such as the name of a catalog."""
+    """Reject a platform without datasets, such as the name of a catalog."""
     platforms = lumos.datasets.data_platforms() if name else ()
     if name and platforms and name not in platforms:
         from lumos.errors import UnknownName
@@ -397,8 +399,8 @@ def check_data_platform(lumos: "Lumos", name: str | None) -> None:
         )
 
 
-def start_spark_ahead(paths: "Sequence[str]", config: Path | None, *, short: bool = True) -> None:
-    """Start Spark in the background, while the engine is imported, if these paths need a scan."""
+def start_spark_early(paths: "Sequence[str]", config: Path | None, *, short: bool = True) -> None:
+    """Start Spark in the background, while modules are imported, if these paths need a scan."""
     from lumos.config import find_file, load
     from lumos.config.sources import FileStoreSettings
 
@@ -409,9 +411,11 @@ def start_spark_ahead(paths: "Sequence[str]", config: Path | None, *, short: boo
     else:
         will_scan = any(isinstance(source, FileStoreSettings) for source in settings.sources)
     if will_scan:
-        from lumos.spark.session import start_ahead
+        from lumos.spark.session import start_jvm_early
 
-        start_ahead(master=settings.spark.master, settings=settings.spark.properties(), short=short)
+        start_jvm_early(
+            master=settings.spark.master, settings=settings.spark.properties(), short=short
+        )
 
 
 def choose_format(
@@ -422,7 +426,7 @@ def choose_format(
     default: str,
     **switches: bool,
 ) -> str:
-    """The format by --format, by options such as --json, or by the extension of --output."""
+    """The format from --format, from options such as --json, or from the extension of --output."""
     requested = {f"--{name}": name for name, is_given in switches.items() if is_given}
     requested |= {f"--format {format}": format} if format else {}
     if len(set(requested.values())) > 1:
@@ -434,12 +438,12 @@ def choose_format(
     extension = output.suffix.lower()
     if extension not in extensions:
         valid = ", ".join(extensions)
-        raise MisuseError(f"Unknown format of {output}. Use one of these endings: {valid}.")
+        raise MisuseError(f"Unknown format of {output}. Use one of these extensions: {valid}.")
     return extensions[extension]
 
 
 def write(text: str, output: Path | None, *, remark: str = "") -> None:
-    """Write to stdout, or to a file in one step; missing folders are created."""
+    """Write a text to stdout, or atomically to a file; missing folders are created."""
     if output is None:
         sys.stdout.write(text)
         return
@@ -460,7 +464,7 @@ def check_strict(*, strict: bool, exit_code: bool) -> None:
 def exit_by_verdict(
     *, exit_code: bool, strict: bool, is_breaking: object, is_undetermined: object
 ) -> None:
-    """Exit with the code for a verdict, as requested by --exit-code and --strict."""
+    """Exit with the code for a verdict, if --exit-code and --strict request it."""
     if exit_code and is_breaking:
         raise typer.Exit(BREAKING)
     if exit_code and strict and is_undetermined:
@@ -468,7 +472,7 @@ def exit_by_verdict(
 
 
 def stop_printing() -> None:
-    """Discard further output, after the reader has closed the pipe (`lumos list | head`)."""
+    """Discard further output after the reader has closed the pipe, as in `lumos list | head`."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -49,8 +49,8 @@ def add(
         bool | None,
         typer.Option(
             "--group/--user",
-            help="A group or a user. Default: by 'owners' in lumos.yaml; without it, names such "
-            "as sales-team are groups.",
+            help="Whether it is a group or a user. Default: by 'owners' in lumos.yaml; without "
+            "it, names such as sales-team are groups.",
             show_default=False,
         ),
     ] = None,
@@ -86,7 +86,7 @@ def list_(
     options: CommonOptions,
     dataset: OptionalDatasets = None,
     unowned: Annotated[
-        bool, typer.Option("--unowned", help="The datasets without an owner.")
+        bool, typer.Option("--unowned", help="List the datasets without an owner.")
     ] = False,
 ) -> None:
     """List users and groups with what they own, or the owners of datasets."""
@@ -153,14 +153,15 @@ def import_(
     root: Annotated[
         Path | None,
         typer.Option(
-            help="The folder that paths in CODEOWNERS start from. Default: the file's repository."
+            help="The folder to which paths in CODEOWNERS are relative. Default: the root of its "
+            "repository."
         ),
     ] = None,
     name: Annotated[
         str | None,
         typer.Option(
             help="The name of this source. A later import with the same name replaces its owners. "
-            "Default: its path from the store's folder, or its repository and path.",
+            "Default: the path of the file, relative to the store's folder or its repository.",
             show_default=False,
         ),
     ] = None,
@@ -174,8 +175,8 @@ def import_(
 
 
 def _print_owner(report: "OwnerAddReport") -> None:
-    verb = "added" if report.created else "changed" if report.changed else "unchanged"
-    print_line(f"{report.kind} {report.name}: {verb}")
+    outcome = "added" if report.created else "changed" if report.changed else "unchanged"
+    print_line(f"{report.kind} {report.name}: {outcome}")
 
 
 def _print_one(report: "OwnerShowReport", names: Names) -> None:

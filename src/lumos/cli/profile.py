@@ -37,7 +37,7 @@ def profile(
         typer.Option(metavar="COLUMN,...", help="Only these columns, separated by commas."),
     ] = None,
     full: Annotated[
-        bool, typer.Option("--full", help="Read every file again, also unchanged ones.")
+        bool, typer.Option("--full", help="Read every file again, including unchanged ones.")
     ] = False,
 ) -> None:
     """Profile the columns of a dataset: completeness, distinct values, ranges, frequent values.
@@ -115,7 +115,7 @@ def profile_table(profile: dict[str, Any]) -> Table:
 
 
 def frequent_lines(profile: dict[str, Any]) -> list[str]:
-    """The frequent values of each column that has some."""
+    """A line with the frequent values of each column, if any are known."""
     rows = max(1, profile["rows"])
     lines = []
     for path, column in profile.get("columns", {}).items():

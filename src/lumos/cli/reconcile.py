@@ -42,15 +42,16 @@ def reconcile(
     fix_plan: Annotated[
         bool,
         typer.Option(
-            "--fix-plan", help="Print the statements that would repair it. None is executed."
+            "--fix-plan",
+            help="Print statements that would repair the metastore, without executing them.",
         ),
     ] = False,
     output: Annotated[Path | None, output_option("Also write an HTML page.")] = None,
 ) -> None:
     """Compare a metastore with the data in storage, from their last scans.
 
-    Lists tables without data, data without tables, other columns or formats than declared,
-    partitions that are missing or not registered, stale statistics and shared locations.
+    Lists tables without data, data without tables, columns or formats that differ from the declared
+    ones, partitions that are missing or not registered, stale statistics and shared locations.
     """
     report = options.lumos.reconciliation.compare(source, fix_plan=fix_plan)
     if output is not None:

@@ -32,7 +32,7 @@ app = typer.Typer(
     help="Refresh metadata once data after a release is available.", no_args_is_help=True
 )
 schedule_app = typer.Typer(
-    help="Manage when new data of datasets is expected.", no_args_is_help=True
+    help="Manage schedules of when new data of datasets is expected.", no_args_is_help=True
 )
 app.add_typer(schedule_app, name="schedule")
 
@@ -120,7 +120,8 @@ def set_(
     cron: Annotated[str, argument("CRON", "When runs start, such as '0 2 * * *' or daily.")],
     timezone: _Timezone = "UTC",
     lag: Annotated[
-        str, typer.Option("--lag", help="How long after a run starts its data is available.")
+        str,
+        typer.Option("--lag", help="The time from the start of a run until its data is available."),
     ] = "0m",
     dry_run: DryRun = False,
 ) -> None:
@@ -159,7 +160,7 @@ def learn(
         bool, typer.Option("--apply", help="Set schedules with a confidence of 60 % or more.")
     ] = False,
 ) -> None:
-    """Learn from the arrival times of partitions when new data is expected."""
+    """Learn the schedules of datasets from the arrival times of their partitions."""
     report = options.lumos.releases.learn(dataset, timezone=timezone, apply=apply)
     options.print(report, _print_learnt, options.names)
 

@@ -1,4 +1,4 @@
-"""Output of commands that scan: sizes, problems, and datasets with the same columns."""
+"""Output shared by commands that scan: sizes, problems, and folded lists of similar datasets."""
 
 from collections.abc import Callable, Iterable, Sequence
 from shlex import quote
@@ -19,7 +19,7 @@ _MAX_LINES: Final = 3
 _MAX_NAMES: Final = 3
 _MAX_PATTERNS: Final = 10
 # Larger families of similar datasets are folded into one row.
-_MAX_UNFOLDED: Final = 20
+_MAX_UNFOLDED_SIZE: Final = 20
 _MAX_PROBLEMS: Final = 20
 # Table formats of lakes: a table without files has the file count 0.
 _TABLE_FORMATS: Final = ("delta", "hudi", "iceberg")
@@ -55,7 +55,7 @@ def fold_similar(
     family_of = {
         urn: each
         for each in families
-        if len(each.datasets) > _MAX_UNFOLDED and not show_all
+        if len(each.datasets) > _MAX_UNFOLDED_SIZE and not show_all
         for urn in each.datasets
     }
     rows: list[T | DatasetFamily] = []
@@ -99,12 +99,12 @@ def _advice(suggestion: "Suggestion") -> str:
 
 
 def format_file_count(count: int, format: str | None) -> str:
-    """The number of files; empty for a table of a database, and 0 for a lake table without any."""
+    """The number of files; empty for a database table, and 0 for a lake table without files."""
     return f"{count:,}" if count or format in _TABLE_FORMATS else ""
 
 
 def format_statistics(dataset: "DatasetReport") -> tuple[str, str, str]:
-    """Files, rows and bytes; a database table has no files, and a view has no data."""
+    """The numbers of files, rows and bytes; empty for files of a database table, and for views."""
     statistics = dataset.statistics
     if statistics is None:
         return "?", "?", "?"
@@ -118,7 +118,7 @@ def format_statistics(dataset: "DatasetReport") -> tuple[str, str, str]:
 
 
 def format_known_size(count: int, *, exact: bool) -> str:
-    """The size; empty if it is unknown, as that of a table in a metastore."""
+    """The size, or "" if it is unknown, for example for a table in a metastore."""
     return format_size(count, exact=exact) if count or exact else ""
 
 
@@ -129,7 +129,7 @@ def format_scope(files: int, tables: int) -> str:
 
 
 def print_skipped(files: int) -> None:
-    """Print how many files belong to no dataset."""
+    """Print the number of skipped files, which belong to no dataset."""
     if files:
         verbs = "is not data was" if files == 1 else "are not data were"
         stdout().print(

@@ -40,7 +40,7 @@ def add(
         ),
     ],
     step: Annotated[
-        list[str], argument("STEP...", "What to run, as in: lumos run. See: lumos run --help")
+        list[str], argument("STEP...", "The steps to run, as for lumos run. See: lumos run --help")
     ],
     timezone: Annotated[
         str, typer.Option(metavar="ZONE", help="The time zone of CRON, such as Europe/Oslo.")
@@ -53,17 +53,18 @@ def add(
         str,
         typer.Option(
             metavar="POLICY",
-            help="Runs that were missed while no worker was running: none skips them, last runs "
-            "once, all runs each.",
+            help="What to do about runs that were missed while no worker was running: 'none' skips "
+            "them, 'last' runs the schedule once, 'all' runs it once for each.",
         ),
     ] = "last",
     priority: Annotated[
-        int, typer.Option(metavar="N", help="Higher ones run first, from -100 to 100.")
+        int,
+        typer.Option(metavar="N", help="From -100 to 100; jobs with a higher priority run first."),
     ] = 0,
     max_attempts: Attempts = None,
     time_limit: TimeLimit = None,
 ) -> None:
-    """Add a schedule. A worker has to be running when it is due: lumos worker"""
+    """Add a schedule. A worker has to be running at the due times: lumos worker"""
     report = options.lumos.schedules.add(
         name,
         cron,
@@ -88,7 +89,7 @@ def list_schedules(options: CommonOptions) -> None:
 @app.command(epilog="Example: lumos schedule remove nightly")
 @with_options
 def remove(options: CommonOptions, name: ScheduleName) -> None:
-    """Remove a schedule. Its jobs stay."""
+    """Remove a schedule, but not the jobs that it has created."""
     options.print(options.lumos.schedules.remove(name), _print_removed)
 
 
@@ -102,7 +103,7 @@ def pause(options: CommonOptions, name: ScheduleName) -> None:
 @app.command(epilog="Example: lumos schedule resume nightly")
 @with_options
 def resume(options: CommonOptions, name: ScheduleName) -> None:
-    """Resume a paused schedule. Times during the pause are skipped."""
+    """Resume a paused schedule. Due times during the pause are skipped."""
     options.print(options.lumos.schedules.resume(name), _print_schedule)
 
 

@@ -57,7 +57,7 @@ history_app = typer.Typer()
 
 AsOf = Annotated[
     str | None,
-    typer.Option(metavar="DATE", help="The versions at that time: 2024-01-15, or 30d ago."),
+    typer.Option(metavar="DATE", help="Only versions up to this time: 2024-01-15, or 30d ago."),
 ]
 ExitCode = Annotated[
     bool, typer.Option("--exit-code", help="Exit with 10 if any change is breaking.")
@@ -85,7 +85,7 @@ def diff(
     after: Annotated[str | None, argument("[B]", "The same, after the change.")] = None,
     base: Annotated[
         str | None,
-        typer.Option(metavar="REF", help="Compare git revisions: what changed since this one."),
+        typer.Option(metavar="REF", help="Compare git revisions: show changes since this one."),
     ] = None,
     head: Annotated[
         str | None,
@@ -156,7 +156,7 @@ def predict(
     exit_code: ExitCode = False,
     strict: Strict = False,
 ) -> None:
-    """Show what would break if a dataset got a proposed schema."""
+    """Show what would break if a dataset had a proposed schema."""
     check_strict(strict=strict, exit_code=exit_code)
     if not Path(proposed).exists():
         if Path(dataset).exists():
@@ -165,8 +165,8 @@ def predict(
                 f"lumos schema predict {join([proposed, dataset])}"
             )
         raise MisuseError(
-            f"{proposed}: there is no such file. Write the schemas of today as a start: "
-            "lumos schema export FOLDER"
+            f"{proposed}: there is no such file. To start from the current schemas, write them "
+            "with: lumos schema export FOLDER"
         )
     target = None if output == STDOUT else output
     report = options.lumos.schema.predict(
@@ -192,7 +192,7 @@ def impact(
         ),
     ] = _DIFF_FILE,
 ) -> None:
-    """Show which datasets downstream the changes of a schema diff break, where and why."""
+    """Show which downstream datasets break because of a schema diff, where and why."""
     check_on_spark = options.check_on_spark or options.rehearse
     options.report(partial(options.lumos.impact.of_changes, changes, check_on_spark=check_on_spark))
 
@@ -209,7 +209,8 @@ def comment(
     base: Annotated[
         str | None,
         typer.Option(
-            metavar="REF", help="The branch that it is for. Default: that of the job, or main."
+            metavar="REF",
+            help="The target branch of the pull request. Default: that of the job, or main.",
         ),
     ] = None,
     head: Annotated[
@@ -221,16 +222,16 @@ def comment(
 ) -> None:
     """Create or update a comment on a pull request: what its schema changes break downstream.
 
-    The token is that of the environment: GITHUB_TOKEN, GITLAB_TOKEN or BITBUCKET_TOKEN. If the
-    comment cannot be posted, the reason is printed, and the exit code is 0. 'lumos gate' fails if
-    a change is breaking.
+    The token is taken from GITHUB_TOKEN, GITLAB_TOKEN or BITBUCKET_TOKEN. If the comment cannot be
+    posted, the reason is printed, and the exit code is still 0. To fail on breaking changes, use
+    'lumos gate'.
     """
     from lumos.gate.forges import base_branch
 
     gate = options.lumos.gate
     with steps() as progress:
-        found = gate.check(base or base_branch(os.environ), head, progress=progress)
-    report = gate.comment(found, pr=pr, repository=repository, forge=forge, dry_run=dry_run)
+        checked = gate.check(base or base_branch(os.environ), head, progress=progress)
+    report = gate.comment(checked, pr=pr, repository=repository, forge=forge, dry_run=dry_run)
     options.print(report, print_comment)
 
 
@@ -277,9 +278,9 @@ def export(
     options: CommonOptions,
     folder: Annotated[str, argument("DIR", "The folder to write to.", callback=local_path)],
 ) -> None:
-    """Write the schema of every dataset as a text file that can be reviewed and kept in git.
+    """Write the schema of every dataset to a text file, for reviews and version control.
 
-    Files of datasets that no longer exist are removed if an export wrote them.
+    Files of datasets that no longer exist are removed if an earlier export wrote them.
     """
     if not Path(folder).exists() and options.lumos.annotations.is_dataset(folder):
         raise MisuseError(

@@ -39,12 +39,12 @@ _BOOLEAN_LABELS: Final = {
     "partitioning": ("no partition", "partition"),
 }
 _MAX_SIDE_LENGTH: Final = 120
-# Columns stay aligned from one dataset to the next, unless a name is very long.
+# Minimum widths, so that the tables of several datasets are aligned unless a name is very long.
 _WIDTHS: Final = (10, 23, 27)
 
 
 def changes_table(changes: "Iterable[ChangeRow]", *, notes: bool = False) -> Table:
-    """Changes with both sides and the verdict: removed  discount  DECIMAL(9,2)  BREAKING."""
+    """Changes with both sides and the verdict: `removed  discount  DECIMAL(9,2)  BREAKING`."""
     from lumos.schemas.renames import RENAME_NOTE
 
     table = Table("", "", "", "", widths=_WIDTHS)
@@ -67,7 +67,7 @@ def print_changes(
 ) -> None:
     """Print changes, each with at most `limit` downstream datasets that it breaks or may break.
 
-    `more_command` is the command that lists the other ones.
+    `more_command` is the command that lists the others.
     """
     console = stdout()
     uses: dict[str, list[tuple[str, str]]] = {}
@@ -102,7 +102,7 @@ def print_changes(
 
 
 def verdict_text(verdict: "Verdict | None") -> "Text":
-    """A verdict that raises the major version as text; empty for other verdicts."""
+    """The text for a verdict that raises the major version; empty for other verdicts."""
     from rich.text import Text
 
     texts = {"breaking": "BREAKING", "undetermined": "undetermined"}

@@ -1,6 +1,6 @@
 """Output on a terminal: consoles, tables and progress.
 
-Rich is imported by the functions, because help and JSON do not need it.
+Functions import Rich when they need it, since help and JSON do not use it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
     from rich.text import Text
 
-# Longer tables are printed without colours and folding, because these would take seconds.
+# Longer tables are printed without colours and folding, which would take seconds.
 _MAX_STYLED_ROWS: Final = 1_000
 _STATUS_STYLES: Final = {
     "ok": "green", "kept": "yellow", "warn": "yellow", "error": "bold red"
@@ -42,7 +42,7 @@ def stderr() -> "Console":
 
 @contextmanager
 def steps() -> "Iterator[Progress]":
-    """Show progress of long work on a terminal, unless --quiet was given."""
+    """Show the progress of long work on a terminal, unless --quiet was given."""
     console = stderr()
     if not console.is_terminal or is_quiet():
         yield no_progress
@@ -62,10 +62,10 @@ def print_status(console: "Console", status: str, text: str) -> None:
 class Table:
     """Rows in columns: styled and folded to the width of a terminal, plain lines elsewhere.
 
-    A column whose name starts with `>` is aligned at the right. Without any names there is no
+    A column whose name starts with `>` is right-aligned. If all names are empty, there is no
     header. `empty` is printed instead of a table without rows. `widths` are the minimum widths of
     the first columns. `compact` omits columns without content. With `fold_at`, the last column is
-    folded so that no line is longer than this, on a terminal or not.
+    folded so that no line is longer than this, even if the output is not a terminal.
     """
 
     def __init__(
@@ -108,13 +108,13 @@ class Table:
     def _rich_table(self) -> "RichTable":
         from rich.table import Table as RichTable
 
-        visible = self._shown_columns()
-        built = RichTable(
+        visible = self._visible_columns()
+        table = RichTable(
             box=None, pad_edge=False, header_style="bold", padding=(0, len(_GAP), 0, 0),
             show_header=any(self._names),
         )  # fmt: skip
         for column in visible:
-            built.add_column(
+            table.add_column(
                 self._names[column],
                 justify="right" if self._is_right[column] else "left",
                 overflow="fold",
@@ -122,19 +122,19 @@ class Table:
             )
         for cells, style in self._rows:
             row = (cells[column] for column in visible)
-            built.add_row(
+            table.add_row(
                 *(escape_line(cell) if isinstance(cell, str) else cell for cell in row), style=style
             )
-        return built
+        return table
 
-    def _shown_columns(self) -> list[int]:
+    def _visible_columns(self) -> list[int]:
         columns = range(len(self._names))
         if not self._compact:
             return list(columns)
         return [column for column in columns if any(cells[column] for cells, _ in self._rows)]
 
     def _styled_lines(self) -> Iterator[tuple[str, str]]:
-        visible = self._shown_columns()
+        visible = self._visible_columns()
         rows = [([[self._names[column]] for column in visible], "bold")] if any(self._names) else []
         rows += [
             ([_lines_of(cells[column]) for column in visible], style) for cells, style in self._rows
@@ -157,7 +157,7 @@ class Table:
 
 
 def fold(text: str, width: int, *, indent: str = "") -> list[str]:
-    """Lines of at most `width` characters; words are not broken, so that names can be copied."""
+    """Wrap a text at `width` characters, without breaking words, so that names can be copied."""
     return wrap(
         text,
         max(1, width),

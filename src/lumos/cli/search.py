@@ -39,7 +39,7 @@ app = typer.Typer()
 @with_options
 def search(
     options: CommonOptions,
-    text: Annotated[str, argument("TEXT", "Words, or the beginnings of words.")],
+    text: Annotated[str, argument("TEXT", "Words, or the first letters of words.")],
     platform: ReadFrom = None,
     data_platform: DataPlatform = None,
     owner: Annotated[str | None, typer.Option(metavar="OWNER", help="Only this owner.")] = None,
@@ -50,7 +50,7 @@ def search(
     """Find datasets by words in their name, path, fields, descriptions, tags and owners."""
     lumos = options.lumos
     if platform is not None and not is_catalog(platform):
-        # In earlier releases, --platform had the meaning of --data-platform.
+        # In earlier versions, --platform meant --data-platform.
         platform, data_platform = None, data_platform or platform
     if platform is None:
         check_data_platform(lumos, data_platform)
@@ -63,8 +63,8 @@ def search(
         limit=limit,
         catalog=platform,
     )
-    given = {"owner": owner, "tag": tag, "format": format, "data-platform": data_platform}
-    filters = {name: value for name, value in given.items() if value is not None}
+    values = {"owner": owner, "tag": tag, "format": format, "data-platform": data_platform}
+    filters = {name: value for name, value in values.items() if value is not None}
     options.print(report, _print_report, options.names, filters=filters)
 
 

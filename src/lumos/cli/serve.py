@@ -42,7 +42,7 @@ def serve(
             metavar="N",
             min=0,
             max=64,
-            help="Jobs that the server runs at a time; 0 leaves them to lumos worker.",
+            help="The number of jobs that the server runs at a time; with 0, use lumos worker.",
         ),
     ] = 1,
     config: ConfigFile = None,
@@ -50,8 +50,9 @@ def serve(
 ) -> None:
     """Serve the store over HTTP, for lumos --server, the SDK and other programs, and run jobs.
 
-    Only this machine can use it without a token. On other addresses every request needs one.
-    Logs go to stderr, as JSON unless stderr is a terminal.
+    By default, only programs on this machine can connect, and need no token. If the server listens
+    on another address, every request needs a token. Logs go to stderr, as JSON unless stderr is a
+    terminal.
     """
     from lumos.server.run import serve as run
     from lumos.tracing import start_tracing

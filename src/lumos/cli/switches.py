@@ -12,21 +12,21 @@ from lumos.errors import LumosError
 
 
 class SwitchedGroup(TyperGroup):
-    """A group of commands whose help leaves out those of disabled features."""
+    """A group of commands whose help omits the commands of disabled features."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        below = ctx.command_path.partition(" ")[2]
+        group_name = ctx.command_path.partition(" ")[2]
         with self._hide_commands(
-            {name for name in _hidden_commands() if _is_in(name, below)}, below
+            {name for name in _hidden_commands() if _is_in(name, group_name)}, group_name
         ):
             super().format_help(ctx, formatter)
 
     @contextmanager
-    def _hide_commands(self, names: set[str], below: str) -> Iterator[None]:
-        # One process may run several commands with different configurations, as tests do.
+    def _hide_commands(self, names: set[str], group_name: str) -> Iterator[None]:
+        # Restored afterwards, since one process may run several commands, as tests do.
         before = {name: each.hidden for name, each in self.commands.items()}
         for name in names:
-            self.commands[name.removeprefix(f"{below} ")].hidden = True
+            self.commands[name.removeprefix(f"{group_name} ")].hidden = True
         try:
             yield
         finally:
@@ -39,16 +39,18 @@ def _is_in(name: str, group: str) -> bool:
 
 
 def _hidden_commands() -> frozenset[str]:
-    """The commands of disabled features; reads as little as possible, since help must be fast."""
+    """The commands of disabled features; settings are only loaded if needed, for fast help."""
     variables = [name for name in os.environ if name.upper().startswith("LUMOS_FEATURES")]
     try:
         file = Path(os.environ.get("LUMOS_CONFIG") or "lumos.yaml")
-        found = file if file.exists() else None
-        if not variables and (found is None or b"features" not in found.read_bytes()):
+        existing_file = file if file.exists() else None
+        if not variables and (
+            existing_file is None or b"features" not in existing_file.read_bytes()
+        ):
             return frozenset()
         from lumos.config import load
 
-        return load(found, environment=os.environ).switches.hidden_commands
+        return load(existing_file, environment=os.environ).switches.hidden_commands
     except (OSError, LumosError):
-        # Every other command reports what is wrong with the configuration.
+        # Ignored here, since all other commands report problems of the configuration.
         return frozenset()

@@ -43,10 +43,10 @@ def sync(
 ) -> None:
     """Scan sources and publish changes to catalogs.
 
-    The first run publishes everything, later ones only what changed. Sources on different servers
-    are read at the same time. A source that fails does not stop the others, and what a catalog does
-    not accept is sent again with the next run; both exit with 1. Without names and --all, nothing
-    is scanned and pending changes are published.
+    The first run publishes everything, later runs only changes. Sources on different servers are
+    read at the same time. A source that fails does not stop the others, and datasets that a catalog
+    does not accept are sent again by the next run; in both cases, the exit code is 1. Without names
+    and --all, nothing is scanned and pending changes are published.
     """
     if sources and all:
         raise typer.BadParameter("name sources, or give --all")

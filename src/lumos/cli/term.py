@@ -124,7 +124,7 @@ def remove(
 @with_options
 def undefine(
     options: CommonOptions,
-    term: Annotated[str, argument("TERM", "Its name.")],
+    term: Annotated[str, argument("TERM", "The name of the term.")],
 ) -> None:
     """Remove a term from the glossary: lumos term remove TERM."""
     _remove_from_glossary(options, term)
@@ -156,7 +156,7 @@ def list_(options: CommonOptions, dataset: OptionalDatasets = None, field: Field
 @with_options
 def set_(
     options: CommonOptions,
-    words: Annotated[list[str], argument("TERM", "Its name.")],
+    words: Annotated[list[str], argument("TERM", "The name of the term.")],
     definition: _Definition = None,
     display_name: Annotated[
         str | None,
@@ -189,7 +189,7 @@ def set_(
     field: Annotated[list[str] | None, typer.Option("--field", "-f", hidden=True)] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", hidden=True)] = False,
 ) -> None:
-    """Add a term to the glossary, or update one; options not given stay unchanged."""
+    """Add a term to the glossary, or update the given properties of an existing term."""
     lumos = options.lumos
     term, *more = words
     if more:
@@ -210,8 +210,8 @@ def set_(
         related=related,
         owners=owner,
     )
-    verb = "added" if report.created else "changed" if report.changed else "unchanged"
-    options.print(report, lambda _: print_line(f"term {term}: {verb}"))
+    outcome = "added" if report.created else "changed" if report.changed else "unchanged"
+    options.print(report, lambda _: print_line(f"term {term}: {outcome}"))
 
 
 def _print_glossary(report: "AnnotationListReport") -> None:

@@ -1,7 +1,7 @@
 """Text on a terminal: lines, remarks, problems, and the names of datasets.
 
-Names and comments may contain characters that a terminal interprets or that break a line; these
-are escaped. JSON output is not escaped.
+Names and comments may contain control characters or line breaks, which are escaped here. They are
+not escaped in JSON.
 """
 
 import os
@@ -17,12 +17,12 @@ from lumos.model.urn import SCHEME, DisplayNames
 if TYPE_CHECKING:
     from lumos.sdk import Lumos
 
-# Environment variables that hold the options of the same names while a command runs.
+# Environment variables that contain the options of the same names while a command runs.
 DEBUG: Final = "LUMOS_DEBUG"
 QUIET: Final = "LUMOS_QUIET"
 VERBOSE: Final = "LUMOS_VERBOSE"
 # Control characters except line breaks and tabs, marks of writing direction, and surrogates.
-_CONTROL: Final = re.compile(
+_CONTROL_CHARACTER: Final = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 _LINE_BREAK: Final = re.compile(r"[\t\n]")
@@ -30,7 +30,7 @@ _LINE_BREAK: Final = re.compile(r"[\t\n]")
 
 def escape(text: str) -> str:
     """Escape all characters that a terminal interprets, except line breaks and tabs."""
-    return _CONTROL.sub(_escape_character, text)
+    return _CONTROL_CHARACTER.sub(_escape_character, text)
 
 
 def escape_line(text: str) -> str:
@@ -83,5 +83,5 @@ class Names(DisplayNames):
 
     def in_error(self, sentence: str) -> str:
         """An error with names instead of URNs, unless it quotes a URN from the command line."""
-        given = [word for word in sys.argv[1:] if word.startswith(SCHEME)]
-        return sentence if any(word in sentence for word in given) else self(sentence)
+        urns = [word for word in sys.argv[1:] if word.startswith(SCHEME)]
+        return sentence if any(urn in sentence for urn in urns) else self(sentence)

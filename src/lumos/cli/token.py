@@ -27,13 +27,13 @@ def create(
     name: Annotated[str, argument("NAME", "Who or what uses the token.")],
     role: Annotated[
         Literal["read", "write", "admin"],
-        typer.Option(help="What it allows: each role includes those before it."),
+        typer.Option(help="The rights of the token: each role includes those before it."),
     ] = "read",
     expires: Annotated[
         str, typer.Option(metavar="AGE", help="Lifetime such as 90d or 12h, or never.")
     ] = "90d",
 ) -> None:
-    """Create a token and print it, once: the store keeps only its hash."""
+    """Create a token and print it. It is not shown again: the store only has its hash."""
     report = options.lumos.tokens.create(name, role=role, expires=expires)
     options.print(report, _print_created)
 

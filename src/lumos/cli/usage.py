@@ -77,12 +77,12 @@ def ingest(
         str | None,
         typer.Option(
             metavar="FIELD=COLUMN,...",
-            help="Which columns hold user, time and statement, and optionally id, bytes, rows, "
+            help="The columns with user, time and statement, and optionally id, bytes, rows, "
             "database and schema.",
         ),
     ] = None,
 ) -> None:
-    """Count reads in query logs, and record the lineage of statements that write."""
+    """Record reads from query logs, and the lineage of statements that write."""
     with steps() as progress:
         report = options.lumos.usage.ingest(
             *paths, dialect=dialect, name=name, columns=_parse_mapping(columns), progress=progress
@@ -108,10 +108,10 @@ def unread(
         str, typer.Option(metavar="TIME", help="Not read since then: 90d, or 2024-01-15.")
     ] = "90d",
     columns: Annotated[
-        bool, typer.Option("--columns", help="Also unread columns of datasets that are read.")
+        bool, typer.Option("--columns", help="Also list unread columns of datasets that are read.")
     ] = False,
 ) -> None:
-    """List datasets without reads, as far as the query logs reach back."""
+    """List datasets without reads in the period that query logs cover."""
     report = options.lumos.usage.unread(since=since, columns=columns)
     options.print(report, _print_unread, options.names)
 
@@ -253,7 +253,7 @@ def _print_show(report: "UsageShowReport", names: Names) -> None:
 
 
 def _format_volume(bytes: int | None, rows: int | None) -> tuple[str, str]:
-    """Bytes and rows that were read, if known."""
+    """The bytes and rows that were read; empty if unknown."""
     return (
         "" if bytes is None else format_size(bytes),
         "" if rows is None else format_number(rows),

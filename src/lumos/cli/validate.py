@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _MAX_LISTED: Final = 50
 # Codes of problems that may make counts incomplete.
 _COUNT_CODES: Final = frozenset({"count", "truncated", "too_large"})
-# Codes of problems that mean the snapshot may differ from the one that was written.
+# Codes of problems that show that the snapshot may have been changed after it was written.
 _INTEGRITY_CODES: Final = frozenset({"hash", "count", "truncated", "format", "duplicate", "order"})
 
 

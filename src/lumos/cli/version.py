@@ -39,7 +39,7 @@ def show(options: CommonOptions, dataset: Dataset) -> None:
 @app.command("map", epilog="Example: lumos version map orders --json")
 @with_options
 def map_(options: CommonOptions, dataset: Dataset) -> None:
-    """Show the schema version of each cloud version, the counter of all changes of a dataset."""
+    """Show the schema version of each cloud version (the counter of all changes of a dataset)."""
     options.print(options.lumos.version.map(dataset), _print_map, options.names)
 
 
@@ -69,7 +69,7 @@ def bump(
             show_default=False,
         ),
     ] = None,
-    reason: Annotated[str, typer.Option(help="Why, for the history.")] = "",
+    reason: Annotated[str, typer.Option(help="The reason, for the history.")] = "",
     key: Annotated[
         str | None, typer.Option(help="Raise the versions only once for this key.")
     ] = None,
@@ -125,10 +125,10 @@ def update(
     ] = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Raise versions by findings, and record the versions of all datasets in an annotated tag.
+    """Raise the versions of changed datasets, and record all versions in an annotated git tag.
 
-    Refuses to tag with uncommitted changes, on a detached HEAD without --ref, and under a name that
-    exists. The versions are published to the configured catalog.
+    No tag is created if there are uncommitted changes, on a detached HEAD without --ref, or if the
+    tag exists already. The versions are published to the configured catalog.
     """
     report = options.lumos.version.update(
         auto_increment=auto_increment,
@@ -183,7 +183,7 @@ def _print_map(report: "VersionMapReport", names: Names) -> None:
     console = stdout()
     console.print(names(report.urn), style="bold")
     table = Table("CLOUD", "SCHEMA")
-    # Only versions with one prefix are grouped, so that a range such as S-1 ... S-4 is unambiguous.
+    # Only group versions with the same prefix, so that a range such as S-1 ... S-4 is unambiguous.
     runs = groupby(report.versions.items(), key=lambda pair: (pair[1], pair[0].rstrip(_DIGITS)))
     for (schema_version, _), pairs in runs:
         cloud = [cloud_version for cloud_version, _ in pairs]

@@ -30,18 +30,19 @@ if TYPE_CHECKING:
     from lumos.sources.events.setup_report import EventSetupReport
 
 _RESTART_DELAY: Final = 10.0
-# Programs such as `timeout` send the same signal twice within this time; users do not.
+# Ignore a second signal within this time: programs such as `timeout` send signals twice.
 _DUPLICATE_SECONDS: Final = 0.5
 
 
 app = typer.Typer(
     invoke_without_command=True,
-    help="Scan the sources after events or repeatedly; print a line and send notifications for "
-    "each change.\n\n"
-    "Watches the sources of change_detection, or else all configured sources, each at its "
-    "polling_interval, or by events of the storage if its watch_mode is events or hybrid, until "
-    "Ctrl-C or SIGTERM. The first signal lets the running scan finish, a second one stops at "
-    "once. A source that fails is tried again later and does not stop others.",
+    help="Scan sources repeatedly or after events; print a line and send notifications for each "
+    "change.\n\n"
+    "Watches the sources of change_detection, or else all configured sources, until Ctrl-C or "
+    "SIGTERM. A source is scanned every polling_interval, or after events of its storage if its "
+    "watch_mode is events or hybrid. After the first signal, the running scan is finished; a "
+    "second signal stops at once. A source that fails is tried again later and does not stop "
+    "others.",
 )
 EventAddress = Annotated[
     str, argument("ADDRESS", "s3://bucket, s3://bucket/prefix/ or postgresql://host/database.")
@@ -89,7 +90,7 @@ def watch(
             on_event=printer.print_event,
             stop=signals.stop,
             begun=partial(_print_started, once=once),
-            # Spark replaces the handler of Ctrl-C when it starts.
+            # Install the handlers again, since Spark replaces that of Ctrl-C when it starts.
             started=signals.install,
         )
     except KeyboardInterrupt:
@@ -121,11 +122,11 @@ def watch(
 )
 @with_options
 def setup(options: ConfigOptions, address: EventAddress, dry_run: DryRun = False) -> None:
-    """Let an S3 bucket or a PostgreSQL database send events.
+    """Configure an S3 bucket or a PostgreSQL database to send events.
 
-    For a bucket, creates an SQS queue, a dead-letter queue, the policy that lets S3 send, and a
-    notification of the bucket. Other notifications of the bucket are kept. For a database, creates
-    an event trigger that notifies of changed schemas. It can be repeated.
+    For a bucket, creates an SQS queue, a dead-letter queue, a policy that allows S3 to send, and a
+    notification of the bucket. Other notifications of the bucket are not changed. For a database,
+    creates an event trigger that notifies of changed schemas. The command can be repeated.
     """
     options.print(options.lumos.events.setup(address, dry_run=dry_run), _print_setup)
 
@@ -139,7 +140,7 @@ def setup(options: ConfigOptions, address: EventAddress, dry_run: DryRun = False
 def teardown(options: ConfigOptions, address: EventAddress, dry_run: DryRun = False) -> None:
     """Remove the queues, notification or event trigger that `lumos watch setup` has created.
 
-    Only removes what carries its names and tags; messages in the queues are lost.
+    Only removes resources with the names and tags of the setup. Messages in the queues are lost.
     """
     options.print(options.lumos.events.teardown(address, dry_run=dry_run), _print_setup)
 
@@ -147,7 +148,7 @@ def teardown(options: ConfigOptions, address: EventAddress, dry_run: DryRun = Fa
 @app.command(epilog="Examples:\n\nlumos watch status\n\nlumos watch status --json")
 @with_options
 def status(options: CommonOptions) -> None:
-    """Show how far watchers are behind the events of their sources, and what they have counted.
+    """Show how far watchers are behind the events of their sources, and the numbers of events.
 
     Watchers write their status every ten seconds and after each batch.
     """
@@ -263,5 +264,5 @@ class _Printer:
 
 
 def _restart_process() -> None:
-    """Replace this process by a new one: PySpark cannot recover from a lost JVM."""
+    """Replace this process by a new one, since PySpark cannot recover from a lost JVM."""
     os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])

@@ -11,10 +11,10 @@ from lumos.errors import MisuseError
 
 
 class AirflowSettings(Section, frozen=True, kw_only=True):
-    """An Airflow 3 server; without patterns, all DAGs that the user can see are read.
+    """An Airflow 3 server; without patterns in `dags`, all DAGs visible to the user are read.
 
-    `instance` distinguishes several servers in URNs. Without a token, `user` and `password` are
-    exchanged for one.
+    `instance` distinguishes several servers in URNs. Without a token, Lumos requests one with
+    `user` and `password`.
     """
 
     url: Annotated[Address, alternative_names(also=("server", "address"))]

@@ -26,27 +26,27 @@ _LIBRARIES: Final = {
     "datahub": ("datahub", "datahub"),
     "openmetadata": ("httpx", "openmetadata"),
 }
-# The library that receives the events of a source, by source type, and the extra that installs it.
+# By source type, the library that receives events and the extra that installs it.
 _EVENT_LIBRARIES: Final = {
     "file": ("watchfiles", "watch"),
     "s3": ("botocore", "s3"),
     "postgres": ("psycopg", "postgres"),
 }
-_NO_EVENT_LIBRARY: Final = ("azure", "gcs", "hdfs")
-# Where events of a source come from, and the types of source that cannot do without it.
+_SOURCES_WITHOUT_EVENT_LIBRARY: Final = ("azure", "gcs", "hdfs")
+# The settings for where the events of a source arrive, and the source types that they apply to.
 _EVENT_KEYS: Final = {
     "sqs_queue": "s3",
     "event_webhook": "s3",
     "storage_queue": "azure",
     "pubsub_subscription": "gcs",
 }
-_NEEDS_QUEUE: Final = ("azure", "gcs")
-# What events are sent to a subscriber with, by its type, and the extra.
+_SOURCES_WITH_QUEUE: Final = ("azure", "gcs")
+# By subscriber type, the library that sends events and the extra that installs it.
 _SUBSCRIBER_LIBRARIES: Final = {
     "kafka": ("confluent_kafka", "kafka"),
     "redis": ("redis", "redis"),
 }
-_NEEDS_ADDRESS: Final = ("atlas", "openmetadata")
+_CATALOGS_THAT_NEED_AN_ADDRESS: Final = ("atlas", "openmetadata")
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,7 +59,7 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConfigReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of `lumos config check`: the effective settings, secrets masked, and notes."""
+    """The result of `lumos config check`: the effective settings with masked secrets, and notes."""
 
     format_version: str = "1.0"
     file: str | None
@@ -129,7 +129,7 @@ def _platform(settings: Settings, environment: Mapping[str, str]) -> Iterator[No
         text = f"'{kind}' needs a library: pip install 'lumos[{extra}]'"
         yield _note(settings, "warning", "platform", text)
     configured = settings.platform_config.of(kind)
-    if kind in _NEEDS_ADDRESS and configured is None and not address:
+    if kind in _CATALOGS_THAT_NEED_AN_ADDRESS and configured is None and not address:
         text = f"The address is missing. Set platform_config.{kind}.server."
         yield _note(settings, "warning", "platform", text)
     if isinstance(configured, ServerPlatform):
@@ -188,21 +188,24 @@ def _watch_notes(settings: Settings) -> Iterator[Note]:
 def _events(settings: Settings, key: str, watched: WatchedSource) -> Iterator[Note]:
     source = watched.source
     library, extra = _EVENT_LIBRARIES.get(source.type, (None, ""))
-    needs_none = source.type in _NO_EVENT_LIBRARY or watched.event_webhook is not None
+    needs_none = source.type in _SOURCES_WITHOUT_EVENT_LIBRARY or watched.event_webhook is not None
     if library is None and not needs_none:
         text = (
-            f"There are no events of '{source.type}' sources; it is polled every "
+            f"'{source.type}' sources have no events; the source is polled every "
             f"{watched.polling_interval} s."
         )
         yield _note(settings, "warning", key, text)
     elif library is not None and not needs_none and find_spec(library) is None:
-        text = f"Events need {library}: pip install 'lumos[{extra}]'. Until then it is polled."
+        text = (
+            f"Events need {library}: pip install 'lumos[{extra}]'. "
+            "Until it is installed, the source is polled."
+        )
         yield _note(settings, "warning", key, text)
     for name, type in _EVENT_KEYS.items():
         if getattr(watched, name) and source.type != type:
             text = f"'{name}' is for sources of the type {type}."
             yield _note(settings, "warning", key, text)
-        if source.type == type and type in _NEEDS_QUEUE and not getattr(watched, name):
+        if source.type == type and type in _SOURCES_WITH_QUEUE and not getattr(watched, name):
             text = f"Events need '{name}'; without it the source is polled."
             yield _note(settings, "warning", key, text)
 
@@ -216,11 +219,15 @@ def _notifications(settings: Settings) -> Iterator[Note]:
         library, extra = _SUBSCRIBER_LIBRARIES.get(subscriber.type, (None, ""))
         if library is not None and find_spec(library) is None:
             text = (
-                f"Events are kept but not sent: that needs {library}, pip install 'lumos[{extra}]'"
+                f"Events are stored but not sent: sending them needs {library}: "
+                f"pip install 'lumos[{extra}]'"
             )
             yield _note(settings, "warning", f"notifications.subscribers.{name}", text)
     if (configured.changes or configured.reminders) and find_spec("apprise") is None:
-        text = "Messages are kept but not sent: that needs apprise, pip install 'lumos[notify]'"
+        text = (
+            "Messages are stored but not sent: sending them needs apprise: "
+            "pip install 'lumos[notify]'"
+        )
         yield _note(settings, "warning", "notifications", text)
 
 
@@ -238,7 +245,7 @@ def _state(settings: Settings) -> Iterator[Note]:
     scheme, is_address, _ = (settings.state_uri or "").partition("://")
     if is_address and scheme not in STORE_OF_SCHEME:
         text = (
-            f"The state cannot be kept at {scheme}://, only in local folders and at "
+            f"The state cannot be stored at {scheme}://, only in local folders and at "
             f"{SUPPORTED_SCHEMES}; lumos ingest will fail."
         )
         yield _note(settings, "warning", "state_uri", text)

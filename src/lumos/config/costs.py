@@ -1,4 +1,4 @@
-"""Cost sections: prices in both spellings, features, allocations, overrides and commitments."""
+"""The two cost sections: prices in two layouts, features, allocations and overrides."""
 
 from collections.abc import Iterable
 from datetime import date
@@ -26,7 +26,7 @@ CostKey: TypeAlias = Annotated[
 class StorageCost(Section, frozen=True, kw_only=True):
     """The storage price of a provider, per gigabyte or per terabyte.
 
-    It applies to the default storage class; `classes` has the prices of others, per gigabyte.
+    It applies to the default storage class; `classes` are the prices of other classes per gigabyte.
     """
 
     cost_per_gb_month: Price | None = None
@@ -68,7 +68,7 @@ class FeatureSettings(Section, frozen=True, kw_only=True):
 
 
 class Allocation(Section, frozen=True, kw_only=True):
-    """The share of the cost of one dataset or job that another one takes on."""
+    """The share of a dataset's or job's cost that is passed on to a downstream dataset or job."""
 
     upstream: Annotated[str, alternative_names(also=("from",))]
     downstream: Annotated[str, alternative_names(also=("to",))]
@@ -108,7 +108,7 @@ class Override(Section, frozen=True, kw_only=True):
 
 
 class CostSettings(Section, frozen=True, kw_only=True):
-    """The keys that both cost sections have in addition to prices."""
+    """The keys of both cost sections, except for prices."""
 
     currency: Currency | None = None
     attribution: AttributionSettings | None = None

@@ -1,4 +1,4 @@
-"""Reads enrichment files: annotations of datasets in YAML that are kept under review."""
+"""Reads enrichment files: annotations of datasets in YAML, which can be reviewed like code."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -24,8 +24,8 @@ from lumos.config.yaml_tree import (
 from lumos.errors import MisuseError
 
 _MAX_BYTES: Final = yaml_tree.MAX_BYTES
-# Takes a dataset and field names of a file; returns those that do not exist with the reason. An
-# empty field stands for the dataset.
+# Takes a dataset and field names; yields the names that do not exist, each with an error message.
+# An empty field name means that the dataset does not exist.
 FindMissing: TypeAlias = Callable[[str, Sequence[str]], Iterable[tuple[str, str]]]
 
 
@@ -59,7 +59,7 @@ class FieldEntry(Section, frozen=True, kw_only=True):
 
 
 class ScheduleEntry(Section, frozen=True, kw_only=True):
-    """When new data is expected; a plain text is a cron expression."""
+    """The times at which new data is expected; a plain text is a cron expression."""
 
     shorthand: ClassVar[str | None] = "cron"
 
@@ -117,7 +117,7 @@ class GroupEntry(Section, frozen=True, kw_only=True):
 
 
 class Enrichment(Section, frozen=True, kw_only=True):
-    """The content of the file; `name` identifies it, by default its path does."""
+    """The content of a file; `name` identifies the file, by default its path."""
 
     version: Annotated[int, Meta(ge=1, le=1, description="1, the version of this format")] = 1
     name: str | None = None
@@ -138,11 +138,11 @@ class EnrichmentFile:
 
     def dataset(self, number: int) -> ConfigPosition:
         """The position of a dataset entry."""
-        return self._block(number).position
+        return self._dataset_node(number).position
 
     def key(self, number: int, *path: str) -> ConfigPosition:
         """The position of a key in a dataset entry, or of the entry if the key is missing."""
-        node: ConfigNode = self._block(number)
+        node: ConfigNode = self._dataset_node(number)
         position = node.position
         for name in path:
             if not isinstance(node, MappingNode) or name not in node.entries:
@@ -163,7 +163,7 @@ class EnrichmentFile:
                 return entry.node.entries[name].position
         return self._root.position
 
-    def _block(self, number: int) -> ConfigNode:
+    def _dataset_node(self, number: int) -> ConfigNode:
         listing = self._root.entries["datasets"].node
         assert isinstance(listing, ListNode)
         return listing.items[number]
@@ -172,7 +172,8 @@ class EnrichmentFile:
 def read_enrichment(file: Path, missing: FindMissing) -> EnrichmentFile:
     """Read a file; raises ConfigurationError with the positions of all problems.
 
-    If the structure is invalid, datasets and fields that are `missing` are reported too.
+    If the structure is invalid, the error also lists datasets and fields that do not exist
+    (`missing`).
     """
     position = ConfigPosition(origin=str(file), folder=str(file.absolute().parent))
     try:
@@ -188,13 +189,13 @@ def read_enrichment(file: Path, missing: FindMissing) -> EnrichmentFile:
     except UnicodeDecodeError:
         raise MisuseError(f"{file} is not UTF-8 text.") from None
     root, problems = yaml_tree.parse_yaml(text, position=position, environment={})
-    # Texts are prose: a dollar sign is not a variable.
+    # Texts are prose, in which ${...} is not a variable.
     tree = _without_variables(root)
     assert isinstance(tree, MappingNode)
-    found = SectionReader({}, problems).section(tree, Enrichment)
-    if problems or not isinstance(found, Enrichment):
+    enrichment = SectionReader({}, problems).section(tree, Enrichment)
+    if problems or not isinstance(enrichment, Enrichment):
         raise ConfigurationError([*problems, *_missing_problems(tree, missing)])
-    return EnrichmentFile(found, tree)
+    return EnrichmentFile(enrichment, tree)
 
 
 def _missing_problems(root: MappingNode, missing: FindMissing) -> Iterator[ConfigProblem]:

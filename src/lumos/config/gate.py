@@ -6,17 +6,18 @@ from lumos.config.section import Price, Section, alternative_names
 from lumos.config.sources import Names
 from lumos.errors import MisuseError
 
-# breaking: a reader breaks. undetermined: a reader may break, or readers are unknown. unread: a
-# breaking change that no known reader is affected by. storage: existing data cannot be read with
-# the new schema.
+# - breaking: a reader breaks.
+# - undetermined: a reader may break, or the readers are unknown.
+# - unread: a breaking change that affects no known reader.
+# - storage: existing data cannot be read with the new schema.
 FindingCategory: TypeAlias = Literal["breaking", "undetermined", "unread", "storage"]
 
 
 class GateRule(Section, frozen=True, kw_only=True):
-    """Which findings block for some files or datasets, in place of the general policy.
+    """The policy for certain files or datasets, which replaces the general policy.
 
-    A rule applies if all of its filters do: `paths` to the file of the change or of the reader, the
-    others to the changed or the affected dataset. `*` is a wildcard.
+    A rule applies if all its filters match: `paths` the file of the change or of the reader, the
+    other filters the changed or the affected dataset. `*` is a wildcard.
     """
 
     paths: Annotated[Names, alternative_names(singular=("path",))] = ()
@@ -35,12 +36,12 @@ class GateRule(Section, frozen=True, kw_only=True):
 
 
 class GateSettings(Section, frozen=True, kw_only=True):
-    """Which findings block a change; the first rule that applies to a finding overrides it.
+    """The general policy: which findings block a change. The first matching rule overrides it.
 
-    With `documentation`, what the section `documentation` requires is checked for the datasets and
-    columns that a change adds or touches.
+    With `documentation`, the datasets and columns that a change adds or modifies must meet the
+    requirements of the section `documentation`.
 
-    Only `approvers` may waive a finding, if some are given, else the owners of the affected
+    Only `approvers` may waive a finding or, if none are configured, the owners of the affected
     dataset. A finding also blocks if the affected dataset costs more than `max_monthly_cost`.
     """
 

@@ -1,4 +1,4 @@
-"""Adds and removes hints in a configuration file without changing any other byte."""
+"""Adds and removes hints in a configuration file; the rest of the file stays as it is."""
 
 import fcntl
 import os
@@ -22,12 +22,12 @@ from lumos.errors import LumosError, MisuseError
 SCAN: Final = "scan"
 _KEY: Final = "datasets"
 _BOM: Final = b"\xef\xbb\xbf"
-_STEP: Final = re.compile(r"(\w+)(?:\[(\d+)\])?")
-# Texts that YAML accepts without quotes, in block and flow style.
-_PLAIN: Final = re.compile(r"[A-Za-z_/.][\w./*-]*(?:://[\w./*-]+)?\Z", re.ASCII)
+_SECTION_STEP: Final = re.compile(r"(\w+)(?:\[(\d+)\])?")
+# Texts that need no quotes in YAML, in block and in flow style.
+_UNQUOTED: Final = re.compile(r"[A-Za-z_/.][\w./*-]*(?:://[\w./*-]+)?\Z", re.ASCII)
 _YAML_KEYWORDS: Final = frozenset(("true", "false", "yes", "no", "on", "off", "null", "y", "n"))
 
-# Loads the settings with this text as the content of the configuration file.
+# Loads the settings as if the text were the content of the configuration file.
 Reload = Callable[[str], Settings]
 
 
@@ -42,8 +42,8 @@ class FileNotWritable(LumosError):
 class HintFile:
     """A configuration file that is locked against edits by other Lumos processes.
 
-    Every edit is verified before it is accepted: apart from the one hint, the settings must not
-    change. This detects anchors, merge keys and variables that would spread or hide the hint.
+    Every edit is verified: apart from the one hint, the settings must not change. This detects
+    anchors, merge keys and variables that would copy the hint to other sections or hide it.
     """
 
     def __init__(self, text: str, reload: Reload) -> None:
@@ -85,7 +85,7 @@ def edit_hint_file(file: Path, reload: Reload, *, write: bool = True) -> Iterato
 
     Without `write` the edits are only verified.
     """
-    # A symbolic link is kept; its target is replaced.
+    # Replace the target of a symbolic link, not the link.
     target = Path(os.path.realpath(file))
     with _locked(target) as before:
         bom = _BOM if before.startswith(_BOM) else b""
@@ -108,19 +108,19 @@ def hints_of_section(settings: Settings, section: str) -> tuple[DatasetHint, ...
 def _expected_settings(
     settings: Settings, section: str, hints: tuple[DatasetHint, ...]
 ) -> dict[str, Any]:
-    """The settings as plain values, with other hints in a section."""
-    to_masked_dict = settings.to_masked_dict()
-    node: Any = to_masked_dict
+    """The settings as plain values, with the hints of a section replaced."""
+    expected = settings.to_masked_dict()
+    node: Any = expected
     for name, index in _steps(section):
         node = node[name] if index is None else node[name][index]
-    # A watched source is one mapping in the file, but two nested values.
+    # A watched source is a single mapping in the file, but two nested values in the settings.
     node = node.get("source", node)
     node[_KEY] = msgspec.json.decode(msgspec.json.encode(hints))
-    return to_masked_dict
+    return expected
 
 
 def _steps(section: str) -> list[tuple[str, int | None]]:
-    steps = _STEP.findall(section)
+    steps = _SECTION_STEP.findall(section)
     return [(name, int(index) if index else None) for name, index in steps]
 
 
@@ -168,16 +168,16 @@ def _replace(file: Path, before: bytes, after: bytes) -> None:
 
 
 def _compose(text: str) -> yaml.MappingNode | None:
-    """The nodes of a text with their positions; None if the text is not a mapping."""
-    # The parser of the settings, since other parsers treat tabs differently.
+    """The YAML nodes of a text with their positions; None if the text is not a mapping."""
+    # Use the same parser as for settings, since other parsers treat tabs differently.
     events = yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     started = next((each for each in events if isinstance(each, yaml.DocumentStartEvent)), None)
-    root = None if started is None else _node(next(events), events)
+    root = None if started is None else _build_node(next(events), events)
     return root if isinstance(root, yaml.MappingNode) else None
 
 
-def _node(event: Any, events: Iterator[Any]) -> yaml.Node:
-    """A node of the text; an alias is a separate node, at its position."""
+def _build_node(event: Any, events: Iterator[Any]) -> yaml.Node:
+    """Build a node from parser events; an alias is a scalar, so that it has its own position."""
     start: Any = event.start_mark
     end: Any = event.end_mark
     if isinstance(event, yaml.AliasEvent):
@@ -185,9 +185,9 @@ def _node(event: Any, events: Iterator[Any]) -> yaml.Node:
     if isinstance(event, yaml.ScalarEvent):
         return yaml.ScalarNode("", event.value, start, end)
     children: list[yaml.Node] = []
-    while not isinstance(last := next(events), yaml.CollectionEndEvent):
-        children.append(_node(last, events))
-    end = last.end_mark
+    while not isinstance(child := next(events), yaml.CollectionEndEvent):
+        children.append(_build_node(child, events))
+    end = child.end_mark
     if isinstance(event, yaml.SequenceStartEvent):
         return yaml.SequenceNode("", children, start, end, event.flow_style)
     pairs = list(zip(children[::2], children[1::2], strict=True))
@@ -202,18 +202,18 @@ def _entry(mapping: yaml.Node | None, name: str) -> tuple[yaml.Node, yaml.Node] 
 def _section_entry(root: yaml.MappingNode | None, section: str) -> tuple[yaml.Node, yaml.Node]:
     """Key and value of a section; for a list item both are the item."""
     for top in (root, (_entry(root, str(Settings.nested)) or (None, None))[1]):
-        found: tuple[yaml.Node, yaml.Node] | None = None
+        entry: tuple[yaml.Node, yaml.Node] | None = None
         node: yaml.Node | None = top
         for name, index in _steps(section):
-            found = _entry(node, name)
-            if found is not None and index is not None:
-                items = found[1].value if isinstance(found[1], yaml.SequenceNode) else ()
-                found = (items[index], items[index]) if index < len(items) else None
-            if found is None:
+            entry = _entry(node, name)
+            if entry is not None and index is not None:
+                items = entry[1].value if isinstance(entry[1], yaml.SequenceNode) else ()
+                entry = (items[index], items[index]) if index < len(items) else None
+            if entry is None:
                 break
-            node = found[1]
-        if found is not None:
-            return found
+            node = entry[1]
+        if entry is not None:
+            return entry
     raise NotEditable(f"The file has no section '{section}'.")
 
 
@@ -232,13 +232,13 @@ def _add_hint(text: str, section: str, hint: DatasetHint) -> str:
         return _insert_lines(text, owner.end_mark.index, _key_lines(hint, column, root))
     if not isinstance(owner, yaml.MappingNode):
         raise NotEditable(f"'{section}' is not a mapping, so it cannot hold '{_KEY}'.")
-    found = _entry(owner, _KEY)
-    if found is None:
+    entry = _entry(owner, _KEY)
+    if entry is None:
         if owner.flow_style:
             return _insert_inline(text, owner, f"{_KEY}: [{_inline(hint)}]")
         column = owner.value[0][0].start_mark.column
         return _insert_lines(text, _end(owner), _key_lines(hint, column, root))
-    key, value = found
+    key, value = entry
     if _is_empty(value):
         if owner.flow_style:
             raise NotEditable(f"'{section}.{_KEY}' has no value. Write '{_KEY}: []' there.")
@@ -270,25 +270,25 @@ def _remove_hint(text: str, section: str, index: int) -> str:
     """The text without one hint and without keys that would become empty."""
     root = _compose(text)
     key, owner = _section_entry(root, section)
-    found = _entry(owner, _KEY)
-    if found is None or not isinstance(found[1], yaml.SequenceNode):
+    entry = _entry(owner, _KEY)
+    if entry is None or not isinstance(entry[1], yaml.SequenceNode):
         raise NotEditable(f"'{section}.{_KEY}' is not a list in the file. Remove the hint by hand.")
-    listed = found[1]
-    item = listed.value[index]
-    if listed.flow_style:
-        return _remove_inline(text, listed, index)
-    if len(listed.value) > 1:
+    hints = entry[1]
+    item = hints.value[index]
+    if hints.flow_style:
+        return _remove_inline(text, hints, index)
+    if len(hints.value) > 1:
         return _remove_lines(text, _dash(text, item), _end(item))
     assert isinstance(owner, yaml.MappingNode)
     is_alone = len(owner.value) == 1
     if is_alone and owner.flow_style is False and section == SCAN:
         return _remove_lines(text, key.start_mark.index, _end(item))
-    if not is_alone and found[0].start_mark.column == _indent_at(text, found[0].start_mark.index):
-        return _remove_lines(text, found[0].start_mark.index, _end(item))
-    # The key is on the line of a list item, so the line stays, with an empty list.
+    if not is_alone and entry[0].start_mark.column == _indent_at(text, entry[0].start_mark.index):
+        return _remove_lines(text, entry[0].start_mark.index, _end(item))
+    # The key is on the same line as a list item: keep the line, with an empty list.
     start = _dash(text, item)
     line = text.rfind("\n", 0, start) + 1
-    colon = found[0].end_mark.index + 1
+    colon = entry[0].end_mark.index + 1
     return f"{text[:colon]} []{text[colon:line]}{text[_next_line(text, _end(item)) :]}"
 
 
@@ -297,7 +297,7 @@ def _is_empty(node: yaml.Node) -> bool:
 
 
 def _end(node: yaml.Node) -> int:
-    """The end of a node in the text, without comments after a block."""
+    """The position of the end of a node in the text, before any comments after a block."""
     if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
         last = node.value[-1]
         return _end(last[1] if isinstance(last, tuple) else last)
@@ -377,10 +377,10 @@ def _pairs(hint: DatasetHint) -> list[str]:
 
 
 def _scalar(text: str) -> str:
-    # Otherwise Lumos would read ${ as the beginning of a variable.
+    # Escaped, since Lumos would read ${ as the start of a variable.
     text = text.replace("${", "$${")
     if (
-        _PLAIN.match(text)
+        _UNQUOTED.match(text)
         and text.lower() not in _YAML_KEYWORDS
         and not text.startswith(("...", "---"))
     ):

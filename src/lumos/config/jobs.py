@@ -1,4 +1,4 @@
-"""How jobs reach workers, how they are repeated, and how many run at once."""
+"""Settings of jobs: transport to workers, retries and concurrency limits."""
 
 from fnmatch import fnmatchcase
 from typing import Annotated, Literal
@@ -14,15 +14,15 @@ Attempts = Annotated[int, Meta(ge=1, le=100, description="a number of attempts f
 
 
 class JobSettings(Section, frozen=True, kw_only=True):
-    """Settings of jobs; `transport` wakes workers.
+    """Settings of jobs; `transport` notifies workers of new jobs.
 
-    `limits` are the numbers of jobs that may run at once, by pattern of concurrency key.
+    `limits` are the numbers of jobs that may run at once, by pattern of the concurrency key.
     """
 
     transport: Literal["store", "redis"] = "store"
     redis_url: ConnectionString | None = None
     stream: Annotated[str, Meta(min_length=1, max_length=200)] = "lumos:jobs"
-    # A worker that does not respond for this long has lost its jobs.
+    # If a worker does not report for this long, its jobs go to other workers.
     lease_seconds: Annotated[int, Meta(ge=5, le=3600, description="seconds from 5 to 3600")] = 60
     poll_seconds: Seconds = 2
     max_attempts: Attempts = 3
@@ -41,6 +41,6 @@ class JobSettings(Section, frozen=True, kw_only=True):
             raise MisuseError("'redis_url' is not a Redis URL. Expected: redis://host:6379/0")
 
     def limit_of(self, key: str) -> int:
-        """How many jobs with a concurrency key may run at once: 1 unless a pattern says more."""
-        fitting = (limit for pattern, limit in self.limits.items() if fnmatchcase(key, pattern))
-        return next(fitting, 1)
+        """The number of jobs with a concurrency key that may run at once: 1 without a pattern."""
+        matching = (limit for pattern, limit in self.limits.items() if fnmatchcase(key, pattern))
+        return next(matching, 1)

@@ -1,4 +1,4 @@
-"""Loads settings from a file, environment variables and options; the later ones win."""
+"""Loads settings from a file, environment variables and options, in ascending precedence."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -59,9 +59,9 @@ def load(
 ) -> Settings:
     """Load settings; precedence: defaults < file < environment < overrides.
 
-    Overrides are dotted keys; None means not given. Relative paths are relative to the folder
-    of the file, those in variables and overrides to the current folder. `text` replaces the
-    content of the file.
+    Overrides are values by dotted key; None means not given. Relative paths in the file are
+    relative to its folder, those in variables and overrides to the current folder. `text` replaces
+    the content of the file.
     """
     current_folder = str(Path.cwd())
     root = MappingNode(
@@ -74,8 +74,8 @@ def load(
         root, problems = yaml_tree.read_yaml(file, environment=environment, text=text)
     root, former_keys = _normalize(root, problems)
     lines = _lines(root)
-    for found, value in variables(environment, current_folder):
-        root = put_value(root, found.steps, value)
+    for target, value in variables(environment, current_folder):
+        root = put_value(root, target.steps, value)
     root = _apply_overrides(root, overrides, current_folder, problems)
     _check_platforms(root, problems)
     reader = SectionReader(_variants(), problems)
@@ -106,7 +106,7 @@ def _variants() -> Variants:
 def _normalize(
     root: MappingNode, problems: list[ConfigProblem]
 ) -> tuple[MappingNode, list[FormerKey]]:
-    """The tree with each key moved to the section that reads it."""
+    """Move keys at former positions to the sections that now contain them."""
     root, duplicates = lift_nested(root, str(Settings.nested))
     problems += duplicates
     former_keys = []
@@ -140,7 +140,7 @@ def _has_value(root: MappingNode, steps: Iterable[tuple[str, frozenset[str]]]) -
 
 
 def _lines(root: MappingNode) -> dict[str, int]:
-    """The line of each section, source and hint."""
+    """The line number of each section, source and hint, by key."""
     keys = keys_of(Settings)
     positions = {
         keys[name].field: entry.position for name, entry in root.entries.items() if name in keys
@@ -170,11 +170,11 @@ def _apply_overrides(
             continue
         position = ConfigPosition(origin=f"option {key}", folder=folder, kind="option")
         try:
-            found = resolve_key(Settings, canonical_path(key.split(".")))
+            target = resolve_key(Settings, canonical_path(key.split(".")))
         except UnknownKey as error:
             problems.append(ConfigProblem(position=position, key=key, text=str(error)))
         else:
-            root = put_value(root, found.steps, build_tree(value, position=position, path=key))
+            root = put_value(root, target.steps, build_tree(value, position=position, path=key))
     return root
 
 
@@ -201,7 +201,7 @@ def _check_platforms(root: MappingNode, problems: list[ConfigProblem]) -> None:
 
 
 def _absolute_storage_path(storage: StorageSettings, folder: str) -> StorageSettings:
-    """A default path is also relative to the folder of the configuration."""
+    """Make the path absolute: the default path is relative to the folder of the file as well."""
     if storage.path is None:
         return storage
     return msgspec.structs.replace(storage, path=str(Path(folder, storage.path)))
@@ -215,7 +215,7 @@ _OTHER_LUMOS_VARIABLES: Final = frozenset(
     {FILE_VARIABLE, "LUMOS_CLASS_ARCHIVE", "LUMOS_DATAHUB_FILES", "LUMOS_DEBUG", "LUMOS_QUIET",
      "LUMOS_SERVER", "LUMOS_TOKEN", "LUMOS_VERBOSE"}
 )  # fmt: skip
-# Variables of catalogs' own tools, and the keys that they set.
+# Variables of other tools, and the settings that they set.
 _OTHER_VARIABLES: Final = {"DATAHUB_GMS_URL": ["platform_config", "datahub", "gms_server"]}
 
 
@@ -227,25 +227,25 @@ def variables(
     ordered = sorted(environment, key=lambda name: (name.startswith(_PREFIX), name))
     for name in ordered:
         text = environment[name]
-        found = _target(name)
-        # Containers often pass on empty variables.
-        if found is not None and text:
+        target = _target_of(name)
+        # Empty variables are ignored, since containers often pass them on.
+        if target is not None and text:
             position = ConfigPosition(origin=name, folder=folder, kind="variable")
-            path = ".".join(step for step, _ in found.steps)
-            yield found, ScalarNode(position=position, path=path, text=text, written=text)
+            path = ".".join(step for step, _ in target.steps)
+            yield target, ScalarNode(position=position, path=path, text=text, written=text)
 
 
 def unused_variables(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Variables with the prefix of Lumos that are not settings."""
-    ours = (
+    """The variables that start with LUMOS_ but do not set anything."""
+    lumos_variables = (
         name
         for name in environment
         if name.startswith(_PREFIX) and name not in _OTHER_LUMOS_VARIABLES
     )
-    return tuple(sorted(name for name in ours if _target(name) is None))
+    return tuple(sorted(name for name in lumos_variables if _target_of(name) is None))
 
 
-def _target(variable: str) -> KeyTarget | None:
+def _target_of(variable: str) -> KeyTarget | None:
     if variable in _OTHER_VARIABLES:
         return resolve_key(Settings, _OTHER_VARIABLES[variable])
     if not variable.startswith(_PREFIX) or variable == FILE_VARIABLE:
@@ -254,7 +254,7 @@ def _target(variable: str) -> KeyTarget | None:
     # Free-form keys such as Spark's may contain capitals; only all-capital names are lowered.
     path = [part.lower() if part.isupper() else part for part in parts]
     try:
-        found = resolve_key(Settings, canonical_path(path))
+        target = resolve_key(Settings, canonical_path(path))
     except UnknownKey:
         return None
-    return found if found.kind.accepts_text and all(path) else None
+    return target if target.kind.accepts_text and all(path) else None

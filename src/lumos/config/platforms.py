@@ -1,4 +1,4 @@
-"""Catalogs that metadata is published to: one section per platform."""
+"""Settings of the catalogs that Lumos publishes metadata to: one section per platform."""
 
 import os
 import re
@@ -19,7 +19,7 @@ PlatformName: TypeAlias = Annotated[
     str,
     Meta(
         pattern=r"^(?![\w-]+:\w+://[^/]*@)",
-        description="the name of a platform, with an address without user and password if any",
+        description="a platform such as datahub or datahub:ADDRESS, without user and password",
     ),
 ]
 
@@ -28,7 +28,7 @@ _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
 def normalize_address(address: str) -> str:
-    """An address without irrelevant differences: case of the host, default port, final slash."""
+    """Normalize an address: lower-case host, no default port, no slash at the end."""
     parts = urlsplit(address)
     if "@" in parts.netloc:
         raise MisuseError(
@@ -61,7 +61,7 @@ class LocalPlatformSettings(Section, frozen=True, kw_only=True):
 
 
 class Retries(Section, frozen=True, kw_only=True):
-    """How often a failed call is retried, and for how long."""
+    """The maximum number of attempts of a request, and of seconds for all of them."""
 
     shorthand: ClassVar[str | None] = "attempts"
 
@@ -89,9 +89,9 @@ class ServerPlatform(Section, frozen=True, kw_only=True):
         return normalize_address(getattr(self, self.address_key))
 
     def secret(self, environment: Mapping[str, str] = os.environ) -> Secret | None:
-        """The configured token, or the one in the catalog's own environment variable.
+        """The configured token, or the token in the environment variable of the catalog.
 
-        Surrounding whitespace is ignored: files with tokens end in line breaks.
+        Surrounding whitespace is ignored, since files with tokens often end in a line break.
         """
         configured: Secret | None = getattr(self, self.token_key)
         value = environment.get(self.variable, "") if configured is None else configured.reveal()
@@ -100,7 +100,7 @@ class ServerPlatform(Section, frozen=True, kw_only=True):
             return None
         if not (token.isascii() and token.isprintable() and " " not in token):
             raise MisuseError(
-                f"Invalid token: it contains blanks, line breaks or non-ASCII characters. Check "
+                f"Invalid token: it contains spaces, line breaks or non-ASCII characters. Check "
                 f"'{self.token_key}' in the catalog's section of platform_config, or the "
                 f"environment variable {self.variable}."
             )
@@ -157,7 +157,7 @@ class AtlasPlatform(ServerPlatform, frozen=True, kw_only=True):
     user: User = None
     password: Secret | None = None
     auth_token: Annotated[Secret | None, alternative_names(also=("token",))] = None
-    # Atlas needs tens of milliseconds for each entity that a call writes.
+    # Atlas needs tens of milliseconds for each entity that a request writes.
     timeout: Seconds = 120
 
     @property
@@ -170,7 +170,7 @@ class AtlasPlatform(ServerPlatform, frozen=True, kw_only=True):
         return self.user is not None or super().has_login(environment)
 
     def at(self, address: str) -> Self:
-        """The settings for another address, without the login of the configured one."""
+        """The settings for another address, without the credentials of the configured one."""
         other = super().at(address)
         if other.address == self.address:
             return other
@@ -191,7 +191,7 @@ class AmundsenPlatform(Section, frozen=True, kw_only=True):
 
 
 class SnowflakePlatform(Section, frozen=True, kw_only=True):
-    """Snowflake as a catalog: metadata in its tags, comments and a schema for the rest."""
+    """Snowflake as a catalog: metadata is in tags and comments, the rest in tables of a schema."""
 
     account: str
     user: User = None

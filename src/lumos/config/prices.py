@@ -1,4 +1,4 @@
-"""The price list: both spellings of prices merged, units normalized, missing prices reported."""
+"""The price list: merges the prices of both cost sections and normalizes their units."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -51,7 +51,7 @@ _CLASS_SPELLINGS: Final = {
     "glacier_deep_archive": "deep_archive", "express_one_zone": "express_onezone",
     "cost_per_gb_month": "", "price_per_gb_month": "",
 }  # fmt: skip
-# Providers that charge for every stored byte; others only if a price is configured.
+# Providers that charge for every stored byte; for others, a price is optional.
 _CHARGING_PROVIDERS: Final = frozenset(
     ("s3", "gcs", "azure_blob", "snowflake", "bigquery", "redshift")
 )
@@ -101,8 +101,8 @@ class CurrencyMix(MisuseError):
     def __init__(self, currencies: Iterable[str], where: str) -> None:
         self.currencies = tuple(sorted(set(currencies)))
         super().__init__(
-            f"{where} {' and '.join(self.currencies)}. Lumos adds up one currency only: convert "
-            "the amounts, or set 'currency' to the one that all of them are in."
+            f"{where} {' and '.join(self.currencies)}. Lumos cannot add up several currencies: "
+            "convert the amounts to one, and set 'currency' to it."
         )
 
 
@@ -248,18 +248,18 @@ def method_of(settings: Settings) -> AttributionMethod:
 
 
 def features_of(settings: Settings) -> dict[str, FeatureSettings]:
-    """The features by name, also plain lists under `features`."""
-    found = {
+    """The features by name, including plain lists under `features`."""
+    features = {
         name: FeatureSettings(patterns=value)
         for name, value in settings.features.items()
         if isinstance(value, tuple) and value
     }
     for section in cost_sections(settings):
         for name, feature in section.features.items():
-            if name in found:
+            if name in features:
                 raise MisuseError(f"The feature '{name}' is defined twice. Keep one of them.")
-            found[name] = feature
-    return found
+            features[name] = feature
+    return features
 
 
 def allocations_of(settings: Settings) -> tuple[Allocation, ...]:
@@ -294,7 +294,7 @@ def _normalize_name(name: str) -> str:
 
 
 def _unit(name: str) -> tuple[str, Decimal]:
-    """The canonical unit, and the factor that converts a price per named unit to it."""
+    """The canonical unit, and the factor for converting a price per named unit to it."""
     plain = _normalize_name(name)
     for prefix in ("cost_per_", "price_per_", "per_"):
         plain = plain.removeprefix(prefix)
@@ -313,9 +313,9 @@ def _add_price(
     price: Decimal,
     key: str,
 ) -> None:
-    known = prices.setdefault(price_key, (price, key))
-    if known[0] != price:
-        raise MisuseError(f"'{known[1]}' and '{key}' set the same price differently. Keep one.")
+    first = prices.setdefault(price_key, (price, key))
+    if first[0] != price:
+        raise MisuseError(f"'{first[1]}' and '{key}' set the same price differently. Keep one.")
 
 
 _StoragePrices: TypeAlias = Iterable[tuple[str, tuple[str, str], Decimal, str]]

@@ -1,4 +1,4 @@
-"""Reads sections from the YAML tree by their type annotations and collects all problems."""
+"""Reads sections from the YAML tree, guided by type annotations, and collects all problems."""
 
 import math
 import os.path
@@ -33,7 +33,7 @@ from lumos.config.yaml_tree import (
 )
 from lumos.errors import MisuseError, did_you_mean
 
-# Longer lists of keys are left out of error messages.
+# Error messages omit longer lists of keys.
 _MAX_LISTED_KEYS: Final = 10
 
 
@@ -46,7 +46,7 @@ class ValueKind(NamedTuple):
 
     @property
     def accepts_text(self) -> bool:
-        """Whether a single value is accepted."""
+        """Whether a single text is a valid form of the value."""
         match self.type:
             case inspect.UnionType(types=types):
                 return any(value_kind(member).accepts_text for member in types)
@@ -59,12 +59,15 @@ class ValueKind(NamedTuple):
 
 
 class SectionKey(NamedTuple):
-    """A name of a field; `single` for one item of a list, `is_former` for a former name."""
+    """A field by one of its names.
+
+    `is_single`: the name is for a single item of a list. `is_former`: it is a former name.
+    """
 
     field: str
     kind: ValueKind
     required: bool
-    single: bool = False
+    is_single: bool = False
     is_former: bool = False
 
 
@@ -80,7 +83,7 @@ class UnknownKey(MisuseError):
 
 
 def value_kind(type: inspect.Type) -> ValueKind:
-    """The type without its wrappers: descriptions, and `None` for optional values."""
+    """The type without its metadata and, for optional values, without `None`."""
     match type:
         case inspect.Metadata(type=inner, extra_json_schema=described, extra=extra):
             kind = value_kind(inner)
@@ -121,12 +124,14 @@ def keys_of(section: type[Section]) -> dict[str, SectionKey]:
         keys[name] = key
         keys |= dict.fromkeys(extra.get(ALIASES, ()), key)
         keys |= {spelling: key._replace(is_former=True) for spelling in extra.get(FORMER_NAMES, ())}
-        keys |= {spelling: key._replace(single=True) for spelling in extra.get(SINGULAR_NAMES, ())}
+        keys |= {
+            spelling: key._replace(is_single=True) for spelling in extra.get(SINGULAR_NAMES, ())
+        }
     return keys
 
 
 def resolve_key(section: type[Section], path: list[str], parent: str = "") -> KeyTarget:
-    """Resolve a path of keys in a section; below free-form keys the rest is one dotted key."""
+    """Resolve a path of keys; under free-form mappings, the remaining path is one dotted key."""
     name, *rest = path
     keys = keys_of(section)
     if name in keys:
@@ -148,12 +153,12 @@ def _resolve_below(
         return KeyTarget((step,), kind)
     match kind.type:
         case inspect.StructType() as struct:
-            found = resolve_key(section_of(struct), rest, path_here)
+            target = resolve_key(section_of(struct), rest, path_here)
         case inspect.DictType() as map_type:
-            found = _in_map(map_type, rest, path_here)
+            target = _in_map(map_type, rest, path_here)
         case _:
             raise UnknownKey(f"'{path_here}' has no keys below it, so there is no '{rest[0]}'.")
-    return KeyTarget((step, *found.steps), found.kind)
+    return KeyTarget((step, *target.steps), target.kind)
 
 
 def _in_map(map_type: inspect.DictType, path: list[str], parent: str) -> KeyTarget:
@@ -222,7 +227,7 @@ def matches(text: str, type: inspect.Type) -> bool:
 
 
 def read_untyped(node: ScalarNode) -> str | int | float | bool | None:
-    """A value of the type that it looks like, where no type is declared."""
+    """Read a value without a declared type: its type is guessed from its text."""
     if node.empty:
         return None
     if not node.plain or len(node.text) > _MAX_NUMBER_LENGTH:
@@ -293,12 +298,12 @@ def _absolute_path(node: ScalarNode) -> str:
 def _number(
     node: ScalarNode, type: inspect.IntType | inspect.FloatType
 ) -> int | float | InvalidValue:
-    whole = isinstance(type, inspect.IntType)
-    form = _INTEGER if whole else _NUMBER
-    if not node.plain or len(node.text) > _MAX_NUMBER_LENGTH or not form.match(node.text):
+    is_integer = isinstance(type, inspect.IntType)
+    pattern = _INTEGER if is_integer else _NUMBER
+    if not node.plain or len(node.text) > _MAX_NUMBER_LENGTH or not pattern.match(node.text):
         return INVALID
     digits = node.text.replace("_", "")
-    number = int(digits) if whole else float(digits)
+    number = int(digits) if is_integer else float(digits)
     too_small = type.ge is not None and number < type.ge
     too_large = type.le is not None and number > type.le
     return INVALID if too_small or too_large or not math.isfinite(number) else number
@@ -318,14 +323,14 @@ class SectionReader:
     def section(
         self, node: ConfigNode, section: type[Section], *, outer_keys: Iterable[str] = ()
     ) -> Section | InvalidValue:
-        """The section; `outer_keys` are keys of the enclosing section, which may be suggested."""
+        """Read a section; `outer_keys` of the enclosing section are suggested for unknown keys."""
         if isinstance(node, ScalarNode) and section.shorthand is not None:
             entry = MappingEntry(position=node.position, node=node)
             node = MappingNode(
                 position=node.position, path=node.path, entries={section.shorthand: entry}
             )
         if not isinstance(node, MappingNode):
-            return self._refuse_value(node, "a mapping", show_value=False)
+            return self._report_invalid_value(node, "a mapping", show_value=False)
         if section.nested is not None:
             node, duplicates = lift_nested(node, section.nested)
             self.problems += duplicates
@@ -386,7 +391,7 @@ class SectionReader:
         if key.is_former:
             line = entry.position.line
             self.former_keys.append(FormerKey(key=node.path, current_key=key.field, line=line))
-        if key.single:
+        if key.is_single:
             node = ListNode(position=node.position, path=node.path, items=(node,))
         return self._value(node, key.kind)
 
@@ -430,7 +435,7 @@ class SectionReader:
                 if isinstance(node, ScalarNode) and not node.empty:
                     value = read_scalar(node, kind)
                 return (
-                    self._refuse_value(node, describe_kind(kind), kind)
+                    self._report_invalid_value(node, describe_kind(kind), kind)
                     if value is INVALID
                     else value
                 )
@@ -441,7 +446,7 @@ class SectionReader:
             parts = (part.strip() for part in node.text.split(kind.extra[SPLIT]))
             return tuple(part for part in parts if part)
         if not isinstance(node, ListNode):
-            return self._refuse_value(node, describe_kind(kind))
+            return self._report_invalid_value(node, describe_kind(kind))
         if len(node.items) < (kind.type.min_length or 0):
             self._add_problem(node, f"{node.path} must have at least one value.")
         item = value_kind(kind.type.item_type)
@@ -450,7 +455,7 @@ class SectionReader:
     def _map(self, node: ConfigNode, kind: ValueKind) -> object:
         assert isinstance(kind.type, inspect.DictType)
         if not isinstance(node, MappingNode):
-            return self._refuse_value(node, describe_kind(kind), show_value=False)
+            return self._report_invalid_value(node, describe_kind(kind), show_value=False)
         key_kind, item_kind = value_kind(kind.type.key_type), value_kind(kind.type.value_type)
         values = {}
         for name, entry in node.entries.items():
@@ -465,7 +470,7 @@ class SectionReader:
         return values
 
     def _free_form_value(self, node: ConfigNode, key: str) -> object:
-        """A free-form value; everything below a key with the name of a secret is a secret."""
+        """Read a free-form value; all values below a key with the name of a secret are secrets."""
         match node:
             case MappingNode():
                 return {
@@ -485,7 +490,7 @@ class SectionReader:
             case _:
                 raise TypeError(f"{type(node).__name__} is not a node of the tree")
 
-    def _refuse_value(
+    def _report_invalid_value(
         self,
         node: ConfigNode,
         description: str,
@@ -508,10 +513,10 @@ class SectionReader:
 
 
 def _union_member(types: tuple[inspect.Type, ...], node: ConfigNode, description: str) -> ValueKind:
-    """The member of a union type that fits a node."""
+    """The member of a union type that can be read from a node."""
     kinds = [value_kind(each) for each in types]
-    wants_text = isinstance(node, ScalarNode)
-    kind = next((each for each in kinds if each.accepts_text == wants_text), kinds[0])
+    is_text = isinstance(node, ScalarNode)
+    kind = next((each for each in kinds if each.accepts_text == is_text), kinds[0])
     return kind._replace(
         description=description or " or ".join(describe_kind(each) for each in kinds)
     )

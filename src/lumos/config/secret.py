@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, Final, NoReturn, Self
 
 MASK: Final = "***"
-# Shorter values also occur in texts by chance.
+# Shorter values are not masked, since they may occur in texts by chance.
 _MIN_MASKED_LENGTH: Final = 8
 
-_WORDS: Final = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
+_WORD: Final = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
 _SECRET_WORDS: Final = frozenset(
     (
         "pwd",
@@ -25,11 +25,11 @@ _SECRET_WORDS: Final = frozenset(
         "webhook",
     )
 )
-_SECRET_ENDINGS: Final = ("password", "passwd", "passphrase", "secret")
+_SECRET_SUFFIXES: Final = ("password", "passwd", "passphrase", "secret")
 _KEY_WORDS: Final = frozenset(
     ("api", "access", "account", "private", "shared", "secret", "master", "encryption", "sas")
 )
-_ASSIGNMENT: Final = re.compile(
+_SECRET_ASSIGNMENT: Final = re.compile(
     r"(password|passwd|pwd|secret|token|key|sig|signature|credentials?)\s*[=:]", re.IGNORECASE
 )
 _SECRET_PATTERNS: Final = (
@@ -49,7 +49,7 @@ _SECRET_PATTERNS: Final = (
 # The part before the @ is a container, not a user.
 _CONTAINER: Final = re.compile(r"(?:abfs|wasb)s?://[^\s/:@?]+@[\w.-]+(?:/[^\s?]*)?", re.IGNORECASE)
 # Credentials before a host, without a scheme.
-_CREDENTIALS: Final = re.compile(r"[^\s/:@]+:[^\s/@]+@\w")
+_HOST_CREDENTIALS: Final = re.compile(r"[^\s/:@]+:[^\s/@]+@\w")
 # A host, or the encoded path of a socket.
 _HOST: Final = r"(?:(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]*)(?::[0-9]{1,5})?|%2[Ff][A-Za-z0-9_.%-]+)"
 _URL: Final = re.compile(
@@ -60,7 +60,7 @@ _URL: Final = re.compile(
          (?:\?(?P<query>[A-Za-z0-9_.-]+=[^\s?\#@&]*(?:&[A-Za-z0-9_.-]+=[^\s?\#@&]*)*))?\Z""",
     re.VERBOSE,
 )
-# Only these parameters are displayed; any other may contain a password.
+# Only these parameters are displayed; others may contain a password.
 _SAFE_PARAMETERS: Final = frozenset(
     (
         "sslmode", "application_name", "connect_timeout", "target_session_attrs", "charset",
@@ -70,13 +70,13 @@ _SAFE_PARAMETERS: Final = frozenset(
 )  # fmt: skip
 
 
-# In a command-line argument: a path conversion may have removed a slash, and a password may contain
-# an @.
+# For command-line arguments: conversion to a path may have removed a slash, and a password may
+# contain an @.
 _CREDENTIALS_IN_URL: Final = re.compile(
     r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):/{1,2}(?P<user>[^\s/:@]*)(?::(?P<password>.*))?@",
     re.DOTALL,
 )
-# The same without a scheme: //user:password@host, user:password@host. 12:30 is a time.
+# The same without a scheme: //user:password@host or user:password@host, but not a time (12:30).
 _CREDENTIALS_WITHOUT_SCHEME: Final = re.compile(
     r"(?:\A|(?<=[/\s=]))(?!\d+:)[^\s/:@=]+:(?P<password>[^\s/]+)@(?=[\w\[])"
 )
@@ -126,7 +126,7 @@ class Secret:
         raise AttributeError(f"{type(self).__name__} is frozen")
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        # Closures for executors are pickled, and the text would appear in plans and logs.
+        # Spark pickles closures for executors, so the secret would appear in plans and logs.
         raise TypeError(
             f"A {type(self).__name__} cannot be pickled; call reveal() where it is needed."
         )
@@ -145,8 +145,8 @@ class ConnectionString(Secret):
 
     def __str__(self) -> str:
         match = _URL.match(self._value)
-        # An unescaped `/`, `?` or `@` in a password shifts the parts of a URL, so an irregular
-        # address is masked completely.
+        # Mask an irregular address completely: after an unescaped `/`, `?` or `@` in a password,
+        # any part may contain the rest of it.
         if match is None:
             return MASK
         scheme, user, password, hosts, path, query = match.groups()
@@ -158,7 +158,7 @@ class ConnectionString(Secret):
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """The hosts without ports, or nothing if the address is irregular."""
+        """The hosts without ports; empty if the address is irregular."""
         match = _URL.match(self._value)
         if match is None:
             return ()
@@ -177,11 +177,11 @@ def mask_secret_text(text: str) -> str:
         return text
     if "://" in text and ("@" in text or "?" in text):
         return str(ConnectionString(text))
-    return MASK if _ASSIGNMENT.search(text) or _CREDENTIALS.search(text) else text
+    return MASK if _SECRET_ASSIGNMENT.search(text) or _HOST_CREDENTIALS.search(text) else text
 
 
 def redact(text: str) -> str:
-    """The output of another program with everything masked that looks like a secret."""
+    """Mask everything that looks like a secret in the output of another program."""
     for pattern in _SECRET_PATTERNS:
         text = pattern.sub(rf"\g<1>{MASK}", text)
     return text
@@ -197,18 +197,18 @@ def secret_values(environment: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def mask_values(text: str, values: Iterable[str]) -> str:
-    """The text without some secret values."""
-    # The longest first: the rest of a value that begins with another one would remain.
+    """Mask secret values in a text."""
+    # The longest first: if one value is the start of another, the rest of the latter would remain.
     for value in sorted(values, key=len, reverse=True):
         text = text.replace(value, MASK)
     return text
 
 
 def mask_arguments(arguments: Iterable[str], text: str) -> str:
-    """The text without the secrets of addresses among the arguments.
+    """Mask the secrets of all addresses among the arguments in a text.
 
-    Messages may repeat a part of an argument, as a path or quoted, so each secret is replaced on
-    its own.
+    Secrets are replaced one by one, since a message may contain only a part of an argument, or the
+    argument as a path or quoted.
     """
     for argument in arguments:
         if ":" not in argument:
@@ -220,7 +220,7 @@ def mask_arguments(arguments: Iterable[str], text: str) -> str:
 
 
 def _secrets_in(url: str) -> Iterator[tuple[str, str]]:
-    """The secrets of an address with their surrounding characters, and the replacements."""
+    """Yield each secret of an address with the characters around it, and its replacement."""
     if credentials := _CREDENTIALS_IN_URL.search(url):
         if credentials["password"]:
             yield f":{credentials['password']}@", f":{MASK}@"
@@ -237,15 +237,15 @@ def _secrets_in(url: str) -> Iterator[tuple[str, str]]:
 
 
 def is_secret_name(key: str) -> bool:
-    """Whether a free-form option contains a secret by its name: `api_key`, `fs.s3a.secret.key`."""
-    words = [word.lower() for word in _WORDS.findall(key)]
-    return any(word in _SECRET_WORDS or word.endswith(_SECRET_ENDINGS) for word in words) or any(
+    """Whether an option has the name of a secret, such as `api_key` or `fs.s3a.secret.key`."""
+    words = [word.lower() for word in _WORD.findall(key)]
+    return any(word in _SECRET_WORDS or word.endswith(_SECRET_SUFFIXES) for word in words) or any(
         first in _KEY_WORDS and second == "key" for first, second in pairwise(words)
     )
 
 
 def guard_option(key: str, value: str) -> str | Secret:
-    """The value of a free-form option, as a secret if its name or form indicates one."""
+    """The value of a free-form option, as a `Secret` if its name or form indicates a secret."""
     if is_secret_name(key):
         return Secret(value)
     looks_like_address = "://" in value and "@" in value

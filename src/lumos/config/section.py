@@ -16,18 +16,18 @@ INTERNAL: Final = "internal"
 class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A mapping with a fixed set of keys."""
 
-    # The field for keys that are not fields themselves.
+    # The field for all keys that have no field of their own, if any.
     rest: ClassVar[str | None] = None
-    # The field that a plain value is assigned to if it is given instead of a mapping.
+    # The field for a plain value that is given instead of a mapping, if any.
     shorthand: ClassVar[str | None] = None
-    # A key below which the keys of the section may be given too.
+    # A key under which the keys of the section may also be nested, if any.
     nested: ClassVar[str | None] = None
 
 
 def alternative_names(
     *, also: tuple[str, ...] = (), singular: tuple[str, ...] = (), former: tuple[str, ...] = ()
 ) -> Meta:
-    """Other names of a key; `singular` names take one item instead of a list."""
+    """Other names of a key; `singular` names take a single item instead of a list."""
     return Meta(extra={ALIASES: also, SINGULAR_NAMES: singular, FORMER_NAMES: former})
 
 
@@ -37,7 +37,7 @@ Seconds: TypeAlias = Annotated[
     int, Meta(ge=1, description="a number of seconds (an integer), at least 1")
 ]
 Days: TypeAlias = Annotated[
-    int, Meta(ge=0, le=36_500, description="a number of days (an integer), 0 for no end")
+    int, Meta(ge=0, le=36_500, description="a number of days (an integer); 0 means no limit")
 ]
 Share: TypeAlias = Annotated[float, Meta(ge=0, le=1, description="a share from 0 to 1")]
 # Addresses are displayed, so credentials have separate, masked keys.

@@ -13,11 +13,11 @@ RoleName: TypeAlias = Annotated[
 
 
 class OidcSettings(Section, frozen=True, kw_only=True):
-    """People who log in with an OpenID Connect provider.
+    """The OpenID Connect provider with which people log in.
 
     `issuer` is the URL whose `/.well-known/openid-configuration` describes the provider. Tokens
-    must be made for `audience`. `role_claim` is the claim with the groups of a person, and `roles`
-    maps its values to roles; nobody else has access.
+    must be issued for `audience`. `role_claim` is the claim with the groups of a person, and
+    `roles` maps groups to roles. People without a role have no access.
     """
 
     issuer: Address

@@ -1,4 +1,4 @@
-"""All settings of lumos.yaml as frozen values; other modules have the larger sections."""
+"""All settings of lumos.yaml as frozen values; other modules define the larger sections."""
 
 import enum
 import re
@@ -39,7 +39,7 @@ from lumos.model.version import DEFAULT_PREFIX
 
 OwnerKind: TypeAlias = Literal["user", "group"]
 
-# Names that end with one of these words are groups, unless groups are configured.
+# Owners whose names end with one of these words are groups, unless groups are configured.
 _DEFAULT_GROUP_PATTERNS: Final = tuple(
     f"{start}{word}{end}"
     for word in ("team", "group", "squad", "guild", "chapter")
@@ -49,7 +49,7 @@ _DEFAULT_GROUP_PATTERNS: Final = tuple(
 
 
 class OwnerRules(Section, frozen=True, kw_only=True):
-    """Which owners are groups or users if a file does not say so; `*` is a wildcard."""
+    """Rules for which owners are groups or users, unless a file says it; `*` is a wildcard."""
 
     groups: Names | None = None
     users: Names = ()
@@ -71,7 +71,7 @@ class OwnerRules(Section, frozen=True, kw_only=True):
         return "group" if _matches_any(name, self.groups or ()) else None
 
     def kind(self, name: str) -> OwnerKind:
-        """The kind of an owner, by default from its name."""
+        """The kind of an owner: the configured one, else guessed from the name."""
         default_patterns = _DEFAULT_GROUP_PATTERNS if self.groups is None else ()
         return self.configured_kind(name) or (
             "group" if _matches_any(name, default_patterns) else "user"
@@ -101,8 +101,8 @@ PLACEHOLDERS: Final = (
     "cloud_version",
     "time",
 )
-# Quoted text is JSON, which has braces of its own.
-_IN_BRACES: Final = re.compile(r"\{\{[^{}]*\}\}|\{([^{}\"\n]*)\}")
+# Text with quotes is not matched: it is JSON, which has braces too.
+_BRACED_TEXT: Final = re.compile(r"\{\{[^{}]*\}\}|\{([^{}\"\n]*)\}")
 PLACEHOLDER: Final = re.compile(r"\{\{([A-Za-z_]\w*)\}\}|\{([A-Za-z_]\w*)\}", re.ASCII)
 
 _TITLE: Final = "{dataset_name} {schema_version}: {verdict}"
@@ -118,9 +118,9 @@ owner: {owner_name}
 
 
 class ChangeRule(ChangeFilter, frozen=True, kw_only=True):
-    """Which changes are sent to which channels, and the text of the message.
+    """A rule that sends changes to channels, with the template of the message.
 
-    The default `events` are those with schema changes.
+    By default, `events` are those with schema changes.
     """
 
     channels: Annotated[Names, Meta(min_length=1), alternative_names(singular=("channel",))]
@@ -135,7 +135,7 @@ class ChangeRule(ChangeFilter, frozen=True, kw_only=True):
 
 ReminderKind: TypeAlias = Literal["missing_docs", "digest"]
 DATASET_OWNER: Final = "dataset_owner"
-# The placeholders of a reminder that have a value for each dataset, and those with one value.
+# The placeholders of a reminder that have a value for each dataset, and all its placeholders.
 DATASET_PLACEHOLDERS: Final = (
     "dataset_name",
     "urn",
@@ -165,15 +165,16 @@ _REMINDER_PLACEHOLDERS: Final[dict[str, tuple[str, ...]]] = {
         "time",
     ),
 }
-# In the address of a channel: a mailbox for each owner.
+# Placeholders in the address of a channel, so that each owner has a separate mailbox.
 OWNER_IN_ADDRESS: Final = ("{owner_email}", "{owner_name}")
 
 
 class Reminder(Section, frozen=True, kw_only=True):
-    """Messages on a schedule (cron), one for each recipient: missing documentation, or changes.
+    """A message to each recipient on a schedule (cron), about missing documentation or changes.
 
-    Recipients are `dataset_owner`, which stands for the owners of datasets, and names of users and
-    groups, who are reminded of all datasets. Without `channels`, all channels are used.
+    With the recipient `dataset_owner`, owners receive messages about their datasets. Other
+    recipients are names of users and groups, who receive messages about all datasets. Without
+    `channels`, all channels are used.
     """
 
     schedule: str
@@ -198,7 +199,7 @@ class Reminder(Section, frozen=True, kw_only=True):
 class Notifications(Section, frozen=True, kw_only=True):
     """Notifications about changes, and reminders by name; channel addresses are secrets.
 
-    `subscribers` are programs that receive all changes, or those that their filters select.
+    `subscribers` are programs that receive the changes that match their filters.
     """
 
     rest: ClassVar[str | None] = "reminders"
@@ -207,7 +208,7 @@ class Notifications(Section, frozen=True, kw_only=True):
     changes: tuple[ChangeRule, ...] = ()
     subscribers: dict[str, Subscriber] = field(default_factory=dict)
     max_tries: Annotated[int, Meta(ge=1, description="a number of tries, at least 1")] = 60
-    # Where people edit documentation, if that is not the address of the catalog.
+    # The URL for editing documentation, if it is not the address of the catalog.
     catalog_url: Address | None = None
     reminders: dict[str, Reminder] = field(default_factory=dict)
 
@@ -216,7 +217,7 @@ class Notifications(Section, frozen=True, kw_only=True):
             if channel.startswith(SUBSCRIBER_PREFIX):
                 raise MisuseError(
                     f"The name of the channel '{channel}' begins with {SUBSCRIBER_PREFIX}, which "
-                    "stands for subscribers. Choose another name."
+                    "is reserved for subscribers. Choose another name."
                 )
         for rule in self.changes:
             for channel in rule.channels:
@@ -236,36 +237,36 @@ class Notifications(Section, frozen=True, kw_only=True):
 
     @property
     def destinations(self) -> tuple[str, ...]:
-        """The channels of the outbox: those for people, and one for each subscriber."""
+        """All channels of the outbox: the configured ones, and one for each subscriber."""
         return (*self.channels, *self.subscriber_channels)
 
     @property
     def subscriber_channels(self) -> dict[str, Subscriber]:
-        """The subscribers by their channel of the outbox."""
+        """The subscribers by the name of their channel in the outbox."""
         return {f"{SUBSCRIBER_PREFIX}{name}": each for name, each in self.subscribers.items()}
 
     def reminder_kind(self, name: str) -> ReminderKind:
-        """What a reminder is about: as configured, or else by its name."""
+        """The configured kind of a reminder, else the kind that its name suggests."""
         is_digest = "digest" in name.casefold()
         return self.reminders[name].kind or ("digest" if is_digest else "missing_docs")
 
     def is_per_owner(self, channel: str) -> bool:
-        """Whether the address of a channel contains the mail address or the name of an owner."""
+        """Whether the address of a channel contains a placeholder for an owner."""
         return any(each in self.channels[channel].reveal() for each in OWNER_IN_ADDRESS)
 
 
 def _check_placeholders(text: str, known: tuple[str, ...] = PLACEHOLDERS) -> None:
-    for match in _IN_BRACES.finditer(text):
+    for match in _BRACED_TEXT.finditer(text):
         name = match.group(1)
         if name is not None and name not in known:
             hint = did_you_mean(name, known) or f" Known: {', '.join(known)}."
             raise MisuseError(
                 f"A template names {{{name}}}, which is not a known placeholder.{hint} "
-                f"Write {{{{{name}}}}} to write the word in braces."
+                f"Write {{{{{name}}}}} if the message should contain {{{name}}}."
             )
 
 
-# Top-level keys that belong to a section.
+# Top-level keys that are also accepted, and their paths in the sections.
 MOVED: Final = {
     "datahub": ["platform_config", "datahub"],
     "openmetadata": ["platform_config", "openmetadata"],
@@ -302,7 +303,7 @@ class EventWebhook(Section, frozen=True, kw_only=True):
         str, Meta(pattern=r"^[^:\s/]+:\d{1,5}$", description="a host and port: 127.0.0.1:8870")
     ]
     token: Secret | None = None
-    # Messages that were not processed yet; a folder on this machine.
+    # A local folder for messages that are not processed yet.
     folder: Location | None = None
 
     def __post_init__(self) -> None:
@@ -311,8 +312,8 @@ class EventWebhook(Section, frozen=True, kw_only=True):
             raise MisuseError(f"{port} is not a port. Use one from 0 to {_MAX_PORT}.")
         if self.token is None and host != "localhost" and not host.startswith("127."):
             raise MisuseError(
-                f"Anybody who reaches {self.listen} could send events. Set 'token', or listen on "
-                "127.0.0.1."
+                f"Without a token, anyone who can reach {self.listen} could send events. Set "
+                "'token', or listen on 127.0.0.1."
             )
 
     @property
@@ -323,7 +324,7 @@ class EventWebhook(Section, frozen=True, kw_only=True):
 
 
 class WatchedSource(Section, frozen=True, kw_only=True):
-    """A source and how its changes are detected; the keys of the source are in the same mapping."""
+    """A watched source and how to detect its changes; its own keys are in the same mapping."""
 
     rest: ClassVar[str | None] = "source"
     nested: ClassVar[str | None] = "config"
@@ -331,7 +332,7 @@ class WatchedSource(Section, frozen=True, kw_only=True):
     source: SourceSettings
     watch_mode: Literal["events", "polling", "hybrid"] = "polling"
     polling_interval: Seconds = 300
-    # With watch_mode 'events', the seconds between scans that look for what events have missed.
+    # With watch_mode 'events', the seconds between scans that detect changes without an event.
     reconciliation_interval: Seconds = 86_400
     event_types: tuple[StorageEventType, ...] = tuple(StorageEventType)
     sqs_queue: str | None = None
@@ -353,12 +354,12 @@ class ChangeDetection(Section, frozen=True, kw_only=True):
 
 
 class StorageSettings(Section, frozen=True, kw_only=True):
-    """Where the store of Lumos is."""
+    """The location of the store of Lumos."""
 
     backend: Literal["sqlite", "postgres", "file"] = "sqlite"
     path: Location | None = None
     connection_string: ConnectionString | None = None
-    # Only events about new data; schema changes and other events are kept forever.
+    # Only for events about new data: other events, such as schema changes, are never deleted.
     modified_retention_days: Days = 90
 
     def __post_init__(self) -> None:
@@ -442,7 +443,7 @@ class SparkSettings(Section, frozen=True, kw_only=True):
                 raise MisuseError(f"The Spark option '{name}' must be text, a number or a boolean.")
 
     def properties(self) -> dict[str, str]:
-        """The Spark options as text, secrets revealed."""
+        """The Spark options as text, with the secrets in plain text."""
         return {name: _property(value) for name, value in self.config.items()}
 
 
@@ -463,13 +464,13 @@ class ScanSettings(Section, frozen=True, kw_only=True):
 
 
 class ProfileSettings(Section, frozen=True, kw_only=True):
-    """Settings of profiles; `values` are text columns whose frequent values are recorded."""
+    """Settings of profiles; `values` selects text columns whose frequent values are recorded."""
 
     values: Names = ()
 
 
 class UsageSettings(Section, frozen=True, kw_only=True):
-    """How reads from query logs are recorded; `hashed` readers need a key."""
+    """Settings for reads from query logs; to record `hashed` readers, a key is needed."""
 
     readers: Literal["names", "hashed"] = "names"
     key: Secret | None = None
@@ -481,7 +482,7 @@ class UsageSettings(Section, frozen=True, kw_only=True):
 
 
 class FormerKey(msgspec.Struct, frozen=True, kw_only=True):
-    """A key that was given by a former name."""
+    """A key that is written with a former name."""
 
     key: str
     current_key: str
@@ -489,7 +490,7 @@ class FormerKey(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
-    """Where settings were read from; `lines` are the lines of sections."""
+    """The file that settings were read from; `lines` are the line numbers of its sections."""
 
     file: str | None = None
     folder: str = ""
@@ -515,7 +516,7 @@ class Settings(Section, frozen=True, kw_only=True):
     cloud_version_prefix: Annotated[
         str,
         Meta(
-            # 1.0.5 and 2024-01-15 must not be cloud versions: they are a schema version and a date.
+            # A cloud version must not look like a schema version (1.0.5) or a date (2024-01-15).
             pattern=r"^(?!\d+\.\d+\.$)(?!\d{4}-\d\d-)([^\s\x00-\x1f\x7f@/]*[^\s\x00-\x1f\x7f@/\d])?\Z",
             description="text without spaces, such as S-, that does not end with a digit and does "
             "not look like a date or a schema version when a number follows",
@@ -554,17 +555,17 @@ class Settings(Section, frozen=True, kw_only=True):
 
     @property
     def switches(self) -> Switches:
-        """Which features are enabled."""
+        """The feature switches."""
         return Switches(self.features, self.origin.file)
 
     def to_masked_dict(self) -> dict[str, Any]:
-        """The settings as plain values for display, secrets masked."""
+        """The settings as plain values for display, with masked secrets."""
         plain = msgspec.json.decode(msgspec.json.encode(self, enc_hook=_masked))
         return {name: value for name, value in plain.items() if name != "origin"}
 
 
 def canonical_path(path: Sequence[str]) -> list[str]:
-    """The path of keys with a moved top-level key resolved."""
+    """The path of keys, with a moved top-level key replaced by its path."""
     first, *rest = path
     return [*MOVED.get(first, [first]), *rest]
 

@@ -39,11 +39,10 @@ class SourceSettings(Section, frozen=True, kw_only=True):
 
 
 class DatasetHint(Section, frozen=True, kw_only=True):
-    """Files that form one dataset, or with `split` one dataset each.
+    """A hint: the files that match `path` form one dataset or, with `split`, one dataset each.
 
-    `path` is relative to the root of the source; `*` matches a name, `**` any folders, and
-    every value of a `{key}` is a separate dataset. Several paths form one dataset and need a
-    `name`.
+    `path` is relative to the root of the source. `*` matches a name, `**` any folders, and each
+    value of a `{key}` is a separate dataset. Several paths form one dataset and need a `name`.
     """
 
     shorthand: ClassVar[str | None] = "path"
@@ -61,20 +60,20 @@ class DatasetHint(Section, frozen=True, kw_only=True):
         if isinstance(self.path, tuple) and len(self.path) == 1:
             msgspec.structs.force_setattr(self, "path", self.path[0])
         if not self.paths or not all(path.strip("/ ") for path in self.paths):
-            raise MisuseError("'path' is empty; it names the files, such as raw/events/**.")
+            raise MisuseError("'path' is empty. Set it to a pattern such as raw/events/**.")
         for path in self.paths:
             if set(_BRACES.sub("", path)) & set("{}"):
-                raise MisuseError(f"'{path}': braces hold a name, such as {{table}}.")
+                raise MisuseError(f"'{path}': braces must contain a name, such as {{table}}.")
             if len(self.paths) > 1 and "{" in path:
                 raise MisuseError(
                     f"'{path}': several paths form one dataset, so a {{key}} cannot split them. "
                     "Write one hint for each path."
                 )
         if self.name is not None and not self.name.strip(". "):
-            raise MisuseError("'name' is empty; leave it out to name the dataset after its path.")
+            raise MisuseError("'name' is empty. Remove it to name the dataset after its path.")
         if self.name is not None and (self.split or set(self.name) & set("/*{}")):
-            text = "to files that are split" if self.split else "with / * { or }"
-            raise MisuseError(f"The name '{self.name}' cannot be given {text}.")
+            reason = "'split' creates several datasets" if self.split else "it contains / * { or }"
+            raise MisuseError(f"The name '{self.name}' cannot be used: {reason}.")
         if len(self.paths) > 1 and self.name is None and not self.split:
             raise MisuseError("Several paths form one dataset and need a 'name'.")
 
@@ -86,12 +85,12 @@ class FileStoreSettings(SourceSettings, frozen=True, kw_only=True):
     exclude: Names = ()
     recursive: bool = True
     datasets: tuple[DatasetHint, ...] = ()
-    # Join files of one folder, and numbered folders, that have the same columns.
+    # Join files of a folder, and numbered folders, into one dataset if they have the same columns.
     join_similar: bool = False
 
 
 class ObjectStoreSettings(FileStoreSettings, frozen=True, kw_only=True):
-    """Buckets and prefixes; without a prefix, the whole bucket."""
+    """Buckets and prefixes; without a prefix, whole buckets are scanned."""
 
     buckets: Annotated[
         tuple[Bucket, ...], Meta(min_length=1), alternative_names(singular=("bucket",))
@@ -99,7 +98,7 @@ class ObjectStoreSettings(FileStoreSettings, frozen=True, kw_only=True):
     prefixes: Annotated[Names, alternative_names(singular=("prefix",))] = ()
 
     def __post_init__(self) -> None:
-        # Keys in object stores never start with a slash, but users write one.
+        # Users often write a slash at the start, but keys in object stores have none.
         prefixes = tuple(prefix.lstrip("/") for prefix in self.prefixes)
         msgspec.structs.force_setattr(self, "prefixes", prefixes)
 
@@ -173,8 +172,8 @@ class HdfsSourceSettings(FileStoreSettings, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if len(self.urls) > 1 and not self.nameservice:
             raise MisuseError(
-                "An hdfs source with several addresses needs a 'nameservice', by which its paths "
-                "are known whichever of them is active."
+                "An hdfs source with several addresses needs a 'nameservice', so that its paths do "
+                "not depend on which of them is active."
             )
 
 
@@ -206,7 +205,7 @@ class DatabaseServerSettings(SourceSettings, frozen=True, kw_only=True):
         for name in self.host.split(",") if self.host else address.hosts if address else ():
             if not _may_be_host(name):
                 raise MisuseError(
-                    f"'{name}' cannot be the host of a {self.type} source; one looks like "
+                    f"'{name}' cannot be the host of a {self.type} source. Use a name such as "
                     "db.example.com."
                 )
 
@@ -346,7 +345,7 @@ class KafkaSourceSettings(SourceSettings, frozen=True, kw_only=True):
     ssl_certificate_file: Location | None = None
     ssl_key_file: Location | None = None
     ssl_key_password: Secret | None = None
-    # Messages to read of each topic without a schema; 0 reads none.
+    # The number of messages to read from each topic without a schema.
     sample_size: Annotated[
         int, Meta(ge=0, le=10_000, description="a number of messages from 0 to 10,000")
     ] = 100
@@ -372,7 +371,7 @@ class MetastoreSettings(SourceSettings, frozen=True, kw_only=True):
 
 
 class HiveSourceSettings(MetastoreSettings, frozen=True, kw_only=True):
-    """A Hive metastore; the first of `uris` that answers is used."""
+    """A Hive metastore; Lumos uses the first of `uris` that responds."""
 
     type: Literal["hive"] = "hive"
     uris: Annotated[
@@ -425,7 +424,7 @@ class NessieSourceSettings(IcebergSourceSettings, frozen=True, kw_only=True):
 
 
 class PluginSourceSettings(SourceSettings, frozen=True, kw_only=True):
-    """A source of a plug-in; `options` are its settings, secrets as `Secret`."""
+    """A source of a plug-in; `options` are its settings, in which secrets are `Secret`."""
 
     rest: ClassVar[str | None] = "options"
 
@@ -475,8 +474,10 @@ STORE_OF_SCHEME: Final = {
     "hdfs": "hdfs", "webhdfs": "hdfs", "swebhdfs": "hdfs",
 }  # fmt: skip
 SUPPORTED_SCHEMES: Final = "s3://, gs://, abfss:// and hdfs://"
-# The address of a storage account as displayed by Azure.
-_ACCOUNT: Final = re.compile(r"https?://[^/@]+\.(?:blob|dfs)\.(?:core|fabric)\.", re.IGNORECASE)
+# The URL of a storage account in the format of the Azure portal.
+_AZURE_ACCOUNT_URL: Final = re.compile(
+    r"https?://[^/@]+\.(?:blob|dfs)\.(?:core|fabric)\.", re.IGNORECASE
+)
 
 
 def store_of(address: str) -> str | None:
@@ -484,6 +485,6 @@ def store_of(address: str) -> str | None:
     scheme, is_address, _ = address.partition("://")
     if not is_address:
         return None
-    if _ACCOUNT.match(address):
+    if _AZURE_ACCOUNT_URL.match(address):
         return "azure"
     return STORE_OF_SCHEME.get(scheme.lower())

@@ -10,7 +10,7 @@ from lumos.model.urn import SCHEME, InvalidUrn, Urn
 
 PLACEHOLDERS: Final = ("table", "schema", "database", "name", "path")
 _BRACES: Final = re.compile(r"\{([^{}]*)\}")
-# {table} once, {schema} and {database} anywhere, and no other braces.
+# Contains {table} once, and {schema} and {database} any number of times, but no other braces.
 NAME_TEMPLATE: Final = (
     r"^(?:[^{}]|\{(?:schema|database)\})*\{table\}(?:[^{}]|\{(?:schema|database)\})*\Z"
 )
@@ -23,10 +23,10 @@ _TEMPLATE_TOKEN: Final = re.compile(r"\{(\w+)\}|\*\*/|\*\*|\*")
 
 
 class SqlName(Section, frozen=True, kw_only=True):
-    """A rule for tables whose names end with `match`: their URN, or defaults of missing parts.
+    """A rule for tables whose names end with `match`: their URN, or defaults for missing parts.
 
-    In `urn`, {table}, {schema} and {database} are parts of the name, {path} is the whole name
-    with slashes. Without `urn`, the other keys complete unqualified names of a dialect.
+    In `urn`, `{table}`, `{schema}` and `{database}` are parts of the name, and `{path}` is the
+    whole name with slashes. Without `urn`, the other keys are the defaults for incomplete names.
     """
 
     match: str = "*"
@@ -41,40 +41,40 @@ class SqlName(Section, frozen=True, kw_only=True):
         defaults = (self.platform, self.instance, self.database, self.schema)
         if (self.urn is None) == (not any(defaults)):
             raise MisuseError(
-                "A rule has either 'urn', such as lumos://s3/data-lake/raw/{table}, or some of "
-                "'platform', 'instance', 'database' and 'schema'."
+                "A rule needs either 'urn', such as lumos://s3/data-lake/raw/{table}, or at least "
+                "one of 'platform', 'instance', 'database' and 'schema'."
             )
         if not self.match.strip(". "):
-            raise MisuseError("'match' is empty; it names tables, such as raw.* or orders.")
+            raise MisuseError("'match' is empty. Set it to a pattern such as raw.* or orders.")
         if self.urn is not None:
             _check(self.urn)
 
     def applies_to(self, parts: tuple[str, ...], dialect: str | None) -> bool:
-        """Whether the rule applies to a table; the end of its name matches, ignoring case."""
+        """Whether the rule is for a dialect and matches the end of a table name, ignoring case."""
         if self.dialect is not None and self.dialect.lower() != (dialect or "").lower():
             return False
         patterns = self.match.lower().split(".")
         if len(patterns) > len(parts):
             return False
-        ending = parts[-len(patterns) :]
+        last_parts = parts[-len(patterns) :]
         return all(
             fnmatch.fnmatchcase(part.lower(), pattern)
-            for part, pattern in zip(ending, patterns, strict=True)
+            for part, pattern in zip(last_parts, patterns, strict=True)
         )
 
     def urn_of(self, parts: tuple[str, ...]) -> str | None:
         """The URN of a table, or None if its name lacks a part that the rule needs."""
         if self.urn is None:
             return None
-        known = dict(zip(("table", "schema", "database"), reversed(parts), strict=False))
-        known |= {"name": ".".join(parts), "path": "/".join(parts)}
-        if any(name not in known for name in _BRACES.findall(self.urn)):
+        values = dict(zip(("table", "schema", "database"), reversed(parts), strict=False))
+        values |= {"name": ".".join(parts), "path": "/".join(parts)}
+        if any(name not in values for name in _BRACES.findall(self.urn)):
             return None
-        return str(Urn.parse(_BRACES.sub(lambda found: known[found.group(1)], self.urn)))
+        return str(Urn.parse(_BRACES.sub(lambda match: values[match.group(1)], self.urn)))
 
 
 class NameTemplate:
-    """A template for the table names of SQL files by path: {schema}/{table}/*.sql."""
+    """A template that derives table names from paths of SQL files, as in {schema}/{table}/*.sql."""
 
     def __init__(self, text: str) -> None:
         if re.match(NAME_TEMPLATE, text) is None:
@@ -92,11 +92,11 @@ class NameTemplate:
         self._path = re.compile(rf"(?:.*/)?{pattern}{re.escape(text[end:])}")
 
     def name_of(self, file: str) -> tuple[str, ...] | None:
-        """The table name of a file, the database first; None if the path does not match."""
-        found = self._path.fullmatch(file)
-        if found is None:
+        """The parts of a file's table name, database first; None if the path does not match."""
+        match = self._path.fullmatch(file)
+        if match is None:
             return None
-        parts = found.groupdict()
+        parts = match.groupdict()
         return tuple(parts[each] for each in ("database", "schema", "table") if each in parts)
 
 

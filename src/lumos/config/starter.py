@@ -119,7 +119,7 @@ sources:
 #    uri: https://nessie.example.com
 #    ref: main
 
-# Where Lumos keeps what it knows. Default: a SQLite file, .lumos/lumos.db.
+# Where Lumos stores metadata. Default: a SQLite file, .lumos/lumos.db.
 # For a team, a PostgreSQL database (pip install 'lumos[postgres]'):
 #storage:
 #  backend: postgres
@@ -163,7 +163,7 @@ sources:
 # A folder of CSV files that databuilder publishes to Amundsen:
 #platform: amundsen-file:csv
 
-# The Spark that scans run on: this machine, a cluster (spark://host:7077) or Spark Connect.
+# Where Spark runs scans: on this machine, on a cluster (spark://host:7077) or with Spark Connect.
 spark:
   master: "local[*]"
 #  config:
@@ -171,20 +171,20 @@ spark:
 
 # Settings of every scan.
 scan:
-  # If a larger share of the datasets is missing at once, none is marked as gone before
+  # If a larger share of the datasets is missing at once, none is recorded as deleted until you run
   # lumos ingest --accept-removals
   max_removed_share: 0.3
 #  exclude: ["tmp/*"]
 
-# Which datasets SQL means by its tables, where their names do not say it.
+# The datasets of table names in SQL that Lumos cannot find by name.
 #sql_names:
 #  - match: raw.*
 #    urn: lumos://s3/my-data-lake/raw/{table}
 
-# How SQL files with a single query are named. Default: by the name of the file.
+# The table names of SQL files with a single query. Default: the name of the file.
 #sql_name_from: "{schema}/{table}/*.sql"
 
-# Which owners in comments of SQL and other files are groups; without it, names that end with team.
+# The owners in comments of SQL and other files that are groups. Default: names that end with team.
 #owners:
 #  groups: ["*-team", data-platform]
 
@@ -194,7 +194,7 @@ scan:
 #  storage: {s3: {cost_per_gb_month: 0.023}}
 #  compute: {spark: {cost_per_core_hour: 0.19}}
 
-# What lumos watch scans again and again. Default: all sources above, every 300 seconds.
+# The sources that lumos watch scans repeatedly. Default: all sources above, every 300 seconds.
 #change_detection:
 #  sources:
 #    - type: file
@@ -221,8 +221,8 @@ def write_sources(
 ) -> None:
     """Write sources as a configuration file, with a comment for each dataset found.
 
-    Secrets are left out: they come from the environment or from a variable that the user adds.
-    Database addresses may contain one, so they are written as a variable.
+    Secrets are omitted: they come from the environment or from a variable that the user adds.
+    Database addresses may contain a password, so they are written as a variable.
     """
     check_overwrite(file, force=force)
     with file.open("w" if force else "x", encoding="utf-8") as target:
@@ -246,7 +246,7 @@ def _text(sections: Sequence[SourceSettings], datasets: Iterable[str]) -> str:
         *_hints(sections),
         body.rstrip(),
         "",
-        "# Found when this was written:",
+        "# Datasets that were found when this file was written:",
         *(f"#   {_one_line(each)}" for each in datasets),
     ]
     return "\n".join(lines) + "\n"
@@ -257,16 +257,16 @@ def _one_line(text: str) -> str:
 
 
 def _hints(sections: Iterable[SourceSettings]) -> list[str]:
-    """Comments on how to provide the secrets that are left out."""
-    facts = [
+    """Comments on how to provide the omitted secrets."""
+    values = [
         (name, getattr(section, name)) for section in sections for name in section.__struct_fields__
     ]
     keys = dict.fromkeys(
-        name for name, value in facts if isinstance(value, Secret) and not _is_address(value)
+        name for name, value in values if isinstance(value, Secret) and not _is_address(value)
     )
     return [
-        *(f"# Take it from a variable: {name}: ${{NAME}}" for name in keys),
-        *(f"# Set {_ADDRESS} to {value}" for _, value in facts if _is_address(value)),
+        *(f"# Add the secret as a variable: {name}: ${{NAME}}" for name in keys),
+        *(f"# Set {_ADDRESS_VARIABLE} to {value}" for _, value in values if _is_address(value)),
     ]
 
 
@@ -275,7 +275,7 @@ def _is_address(value: object) -> bool:
 
 
 def _public_keys(section: SourceSettings) -> dict[str, Any]:
-    """The keys that were set, without secrets; lists of one bucket or path as a single value."""
+    """The keys that were set, without secrets. A list of one bucket or path is a single value."""
     plain: dict[str, Any] = {"type": section.type}
     defaults = zip(section.__struct_fields__[-len(section.__struct_defaults__) :],
                    section.__struct_defaults__, strict=True)  # fmt: skip
@@ -283,12 +283,12 @@ def _public_keys(section: SourceSettings) -> dict[str, Any]:
     for name in section.__struct_fields__:
         value = getattr(section, name)
         if _is_address(value):
-            plain[name] = f"${{{_ADDRESS}}}"
+            plain[name] = f"${{{_ADDRESS_VARIABLE}}}"
             continue
         if name == "type" or value == default.get(name, ...) or isinstance(value, Secret):
             continue
         if name == "paths" and isinstance(section, FileSourceSettings):
-            # The configuration may be in another folder than the one the paths are relative to.
+            # Make paths absolute, since the file may be in another folder.
             value = tuple(map(os.path.abspath, value))
         if name == "datasets" and isinstance(section, FileStoreSettings):
             value = tuple(map(_plain_hint, value))
@@ -308,5 +308,5 @@ def _plain_hint(hint: DatasetHint) -> dict[str, Any]:
     return {key: value for key, value in plain.items() if value}
 
 
-_ADDRESS = "DATABASE_URL"
+_ADDRESS_VARIABLE = "DATABASE_URL"
 _SINGLE_NAMES = {"buckets": "bucket", "paths": "path", "urls": "url"}

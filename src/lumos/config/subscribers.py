@@ -15,12 +15,12 @@ from lumos.model.dataset_pattern import DatasetPattern
 
 REDIS_SCHEMES: Final = ("redis://", "rediss://", "unix://")
 # Secrets with this prefix are base64 (https://www.standardwebhooks.com).
-_ENCODED: Final = "whsec_"
+_BASE64_PREFIX: Final = "whsec_"
 _MIN_SECRET_BYTES: Final = 16
 
 
 class ChangeFilter(Section, frozen=True, kw_only=True):
-    """Which changes are sent; filters that are not given match everything."""
+    """Filters for changes to send; an empty filter matches everything."""
 
     datasets: Annotated[Names, alternative_names(singular=("dataset",))] = ()
     verdicts: Annotated[tuple[Verdict, ...], alternative_names(singular=("verdict",))] = ()
@@ -47,7 +47,7 @@ class WebhookSubscriber(Subscriber, frozen=True, kw_only=True):
     """An HTTP endpoint; requests are signed with each of the secrets."""
 
     type: Literal["webhook"] = "webhook"
-    # An address often contains a token.
+    # A secret, since webhook addresses often contain a token.
     url: Secret
     secrets: Annotated[
         tuple[Secret, ...], Meta(min_length=1), alternative_names(singular=("secret",))
@@ -66,7 +66,7 @@ class WebhookSubscriber(Subscriber, frozen=True, kw_only=True):
                 )
 
     def keys(self) -> tuple[bytes, ...]:
-        """The keys of the signatures."""
+        """The keys for signing requests."""
         return tuple(_key(each.reveal()) for each in self.secrets)
 
 
@@ -102,9 +102,9 @@ SUBSCRIBERS: Final[dict[str, type[Subscriber]]] = {
 
 
 def _key(secret: str) -> bytes:
-    if not secret.startswith(_ENCODED):
+    if not secret.startswith(_BASE64_PREFIX):
         return secret.encode()
     try:
-        return base64.b64decode(secret.removeprefix(_ENCODED), validate=True)
+        return base64.b64decode(secret.removeprefix(_BASE64_PREFIX), validate=True)
     except binascii.Error:
         raise MisuseError("The secret of a webhook begins with whsec_ but is not base64.") from None

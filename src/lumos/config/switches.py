@@ -1,7 +1,7 @@
-"""The switches under `features`: what a disabled feature consists of.
+"""The switches under `features`, with what each of them disables.
 
-A feature is named by the methods of the SDK, the commands, the kinds of jobs and the aspects of
-datasets that belong to it. Everything is enabled unless its switch is false.
+A feature consists of methods of the SDK, commands, kinds of jobs and aspects of datasets. It is
+enabled unless its switch is false.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,13 +11,13 @@ from lumos.errors import MisuseError
 
 
 class Switch(NamedTuple):
-    """A feature that can be disabled; `noun` begins a sentence about it.
+    """A feature that can be disabled; `noun` is its name at the start of a sentence.
 
-    `verbs` are paths of SDK methods, and of features with all their methods.
+    `sdk_paths` are paths of SDK methods, and of features with all their methods.
     """
 
     noun: str
-    verbs: tuple[str, ...]
+    sdk_paths: tuple[str, ...]
     commands: tuple[str, ...]
     jobs: tuple[str, ...] = ()
     aspects: tuple[str, ...] = ()
@@ -48,7 +48,7 @@ SWITCHES: Final[Mapping[str, Switch]] = {
         ("lineage",),
         ("lineage",),
     ),
-    "usage": Switch("Counting reads", ("usage",), ("usage",), ("usage",), ("usage",)),
+    "usage": Switch("Recording usage", ("usage",), ("usage",), ("usage",), ("usage",)),
     "profiles": Switch("Profiling", ("profiles",), ("profile",), ("profile",)),
     "notifications": Switch("Sending notifications", ("notifications",), ("notify",), ("remind",)),
     "releases": Switch("Refreshing after releases", ("releases",), ("release",),
@@ -69,7 +69,7 @@ class FeatureDisabled(MisuseError):
 
 
 class Switches:
-    """Which features are enabled by one configuration."""
+    """The feature switches of one configuration."""
 
     def __init__(self, features: Mapping[str, object], file: str | None) -> None:
         # `features` also has lists for the cost model, so only an explicit `false` is a switch.
@@ -91,29 +91,31 @@ class Switches:
             if kind in SWITCHES[name].jobs:
                 self.require(name)
 
-    def require_verb(self, path: str) -> None:
+    def require_method(self, path: str) -> None:
         """Raise FeatureDisabled if a method of the SDK belongs to a disabled feature."""
-        for name in self._switches_of_verb(path):
+        for name in self._switches_that_disable(path):
             self.require(name)
 
-    def is_enabled_verb(self, path: str) -> bool:
-        """Whether a method of the SDK belongs to no disabled feature."""
-        return not any(self._switches_of_verb(path))
+    def is_enabled_method(self, path: str) -> bool:
+        """Whether no switch disables a method of the SDK."""
+        return not any(self._switches_that_disable(path))
 
-    def _switches_of_verb(self, path: str) -> Iterator[str]:
+    def _switches_that_disable(self, path: str) -> Iterator[str]:
         for name in self.disabled:
-            if any(path == each or path.startswith(f"{each}.") for each in SWITCHES[name].verbs):
+            if any(
+                path == each or path.startswith(f"{each}.") for each in SWITCHES[name].sdk_paths
+            ):
                 yield name
 
     @property
     def hidden_aspects(self) -> tuple[str, ...]:
         """The aspects of datasets that are not shown."""
-        return tuple(self._parts("aspects"))
+        return tuple(self._disabled_values("aspects"))
 
     @property
     def hidden_commands(self) -> frozenset[str]:
         """The commands that help does not list."""
-        return frozenset(self._parts("commands"))
+        return frozenset(self._disabled_values("commands"))
 
-    def _parts(self, field: str) -> Iterator[str]:
+    def _disabled_values(self, field: str) -> Iterator[str]:
         return (part for name in self.disabled for part in getattr(SWITCHES[name], field))

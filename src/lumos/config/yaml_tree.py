@@ -1,4 +1,4 @@
-"""Reads YAML into a tree with positions and resolved variables; constructs no objects."""
+"""Reads YAML into a tree of texts with their positions, and replaces variables."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ _NULLS: Final = frozenset(("~", "null", "Null", "NULL"))
 
 
 class ConfigPosition(msgspec.Struct, frozen=True, kw_only=True):
-    """A position in a file, a variable or an option, and the base of relative paths."""
+    """A position in a file, a variable or an option; `folder` is the base of relative paths."""
 
     origin: str
     folder: str
@@ -67,7 +67,10 @@ class ConfigNode(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ScalarNode(ConfigNode, frozen=True, kw_only=True):
-    """A text; without quotes it may be read as a number or boolean."""
+    """A text; if it is `plain` (without quotes), it may be read as a number or boolean.
+
+    `written` is the text before variables are replaced.
+    """
 
     text: str
     plain: bool = True
@@ -76,7 +79,7 @@ class ScalarNode(ConfigNode, frozen=True, kw_only=True):
 
     @property
     def empty(self) -> bool:
-        """Whether no value is given; the value of a variable may be the text null."""
+        """Whether no value is given. In the value of a variable, null is an ordinary text."""
         is_null = self.text in _NULLS and self.text == self.written
         return self.plain and not self.problem and (is_null or not self.text)
 
@@ -105,12 +108,12 @@ class MappingNode(ConfigNode, frozen=True, kw_only=True):
 
 
 def is_empty(node: ConfigNode) -> bool:
-    """Whether a key has no value, which counts as not given."""
+    """Whether a key has no value, so that it is treated as not given."""
     return isinstance(node, ScalarNode) and node.empty
 
 
 def lift_nested(block: MappingNode, key: str) -> tuple[MappingNode, tuple[ConfigProblem, ...]]:
-    """The mapping with the entries below `key` moved up; no key may be in both."""
+    """Move the entries below `key` up into the mapping; duplicates are problems."""
     inner = block.entries.get(key)
     if inner is None:
         return block, ()
@@ -132,7 +135,7 @@ def lift_nested(block: MappingNode, key: str) -> tuple[MappingNode, tuple[Config
 
 
 def build_tree(value: object, *, position: ConfigPosition, path: str) -> ConfigNode:
-    """Plain values as a tree at one position."""
+    """Build a tree from plain values, with one position for all nodes."""
     match value:
         case Mapping():
             entries = {
@@ -166,7 +169,7 @@ def build_tree(value: object, *, position: ConfigPosition, path: str) -> ConfigN
 def put_value(
     block: MappingNode, steps: Iterable[tuple[str, frozenset[str]]], node: ConfigNode
 ) -> MappingNode:
-    """The mapping with a value at a path; each step is a key and all spellings it replaces."""
+    """The mapping with a value at a path; a step is a key and all spellings that it replaces."""
     (name, spellings), *rest = steps
     current = next((block.entries[each].node for each in spellings if each in block.entries), None)
     if rest:
@@ -179,7 +182,7 @@ def put_value(
     return block.with_entries(entries | {name: MappingEntry(position=node.position, node=node)})
 
 
-_REFERENCE: Final = re.compile(
+_VARIABLE: Final = re.compile(
     r"\$\$\{|\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}|\$\{"
 )
 
@@ -189,7 +192,7 @@ class VariableError(MisuseError):
 
 
 def interpolate(text: str, environment: Mapping[str, str]) -> str:
-    """The text with variables replaced once; their values are not interpolated again."""
+    """Replace the variables in a text; variables in their values are not replaced."""
 
     def value(match: re.Match[str]) -> str:
         name, default = match["name"], match["default"]
@@ -197,32 +200,32 @@ def interpolate(text: str, environment: Mapping[str, str]) -> str:
             return "${"
         if name is None:
             raise VariableError(
-                "opens a variable with '${' that does not read ${NAME} or ${NAME:-default}. "
-                "Write $${ for a plain ${"
+                "contains '${', but neither ${NAME} nor ${NAME:-default}. "
+                "Write $${ for a literal ${"
             )
-        found = environment.get(name)
+        variable = environment.get(name)
         # As in a shell, a default also replaces an empty variable.
-        if default is not None and not found:
+        if default is not None and not variable:
             return default
-        if found is None:
+        if variable is None:
             raise VariableError(
                 f"needs the environment variable {name}, which is not set. "
                 f"Set it (export {name}=...) or give a default: ${{{name}:-...}}"
             )
-        return found
+        return variable
 
-    return _REFERENCE.sub(value, text)
+    return _VARIABLE.sub(value, text)
 
 
 MAX_BYTES: Final = 5 * 1024 * 1024
 MAX_DEPTH: Final = 100
-# Limits the time to walk the tree with aliases expanded; in memory they are shared.
+# The maximum number of values after expanding aliases, to limit the time for reading the tree.
 MAX_NODES: Final = 500_000
 
-_CORE: Final = "tag:yaml.org,2002:"
-_TYPED: Final = frozenset(f"{_CORE}{name}" for name in ("int", "float", "bool", "null"))
-_TAGS: Final = _TYPED | {"!", f"{_CORE}str", f"{_CORE}map", f"{_CORE}seq"}
-_MERGE: Final = "<<"
+_CORE_TAG: Final = "tag:yaml.org,2002:"
+_TYPED_TAGS: Final = frozenset(f"{_CORE_TAG}{name}" for name in ("int", "float", "bool", "null"))
+_KNOWN_TAGS: Final = _TYPED_TAGS | {"!", f"{_CORE_TAG}str", f"{_CORE_TAG}map", f"{_CORE_TAG}seq"}
+_MERGE_KEY: Final = "<<"
 _TOO_DEEP: Final = f"The configuration nests deeper than {MAX_DEPTH} levels."
 
 
@@ -248,7 +251,8 @@ def parse_yaml(
         return builder.document(), builder.problems
     except yaml.MarkedYAMLError as error:
         at = _at_mark(position, error.problem_mark)
-        # The error may be after the last line, and the parser knows more kinds of line ends.
+        # The line may not exist: errors may be after the last line, and the parser recognizes more
+        # line separators.
         lines = dict(enumerate(text.split("\n"), start=1))
         is_tab = lines.get(at.line or 0, "")[(at.column or 1) - 1 :].startswith("\t")
         reason = "a tab is used where YAML requires spaces" if is_tab else error.problem
@@ -319,8 +323,8 @@ class _Builder:
         assert isinstance(event, (yaml.ScalarEvent, yaml.CollectionStartEvent))
         if depth > MAX_DEPTH:
             _fail(position, _TOO_DEEP)
-        if event.tag is not None and event.tag not in _TAGS:
-            text = f"The tag '{event.tag.removeprefix(_CORE)}' is not known here. Leave it out."
+        if event.tag is not None and event.tag not in _KNOWN_TAGS:
+            text = f"The tag '{event.tag.removeprefix(_CORE_TAG)}' is not known here. Leave it out."
             self.problems.append(ConfigProblem(position=position, key=path, text=text))
         if event.anchor is not None:
             self._anchors[event.anchor] = None
@@ -358,7 +362,7 @@ class _Builder:
             position = _at_mark(self._position, event.start_mark, column=False)
             key = self._key(event, position)
             node = self._node(next(self._events), f"{path}.{key}" if path else key, depth + 1)
-            if key == _MERGE:
+            if key == _MERGE_KEY:
                 merged = self._merge_entries(node) | merged
             elif key in entries:
                 first = entries[key].position.line
@@ -380,7 +384,7 @@ class _Builder:
         return str(event.value)
 
     def _merge_entries(self, node: ConfigNode) -> dict[str, MappingEntry]:
-        """The entries that `<<` merges; the first mapping with a key wins."""
+        """The entries that `<<` merges; for each key, the first mapping takes precedence."""
         merged: dict[str, MappingEntry] = {}
         for each in node.items if isinstance(node, ListNode) else (node,):
             if not isinstance(each, MappingNode):
@@ -408,7 +412,7 @@ class _Builder:
             text = interpolate(written, self._environment)
         except VariableError as error:
             problem = f"{path} {error}"
-        plain = event.implicit[0] or event.tag in _TYPED
+        plain = event.implicit[0] or event.tag in _TYPED_TAGS
         return ScalarNode(
             position=position, path=path, text=text, plain=plain, written=written, problem=problem
         )

@@ -1,1 +1,1 @@
-"""Costs of datasets and jobs: attribution along lineage, reports and possible savings."""
+"""Costs of datasets and jobs: attribution along lineage, reports and potential savings."""

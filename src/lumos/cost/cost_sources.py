@@ -12,7 +12,7 @@ import msgspec
 from lumos.config import Settings
 from lumos.config.prices import CurrencyMix, engine_of, exact_decimal, overrides_of, prices_of
 from lumos.cost.inputs.nodes import NodeFinder, load_nodes
-from lumos.cost.meters.compression import UnreadableMeter
+from lumos.cost.meters.compression import UnreadableUsageFile
 from lumos.cost.meters.reader import MeterReading, find_meters, read_meter
 from lumos.errors import MisuseError, UnknownName
 from lumos.model.cost import COST_TYPES, CostType, MeteredUsage
@@ -29,7 +29,7 @@ _BATCH: Final = 500
 
 
 class IngestedMeter(Report, frozen=True, kw_only=True):
-    """The import of one reporter; `jobs` counts the jobs and datasets with usage."""
+    """The import of one reporter; `jobs` is the number of jobs and datasets with usage."""
 
     reporter: str
     kind: str
@@ -90,7 +90,7 @@ class ListedOverride(Report, frozen=True, kw_only=True):
 
 
 class OverridesReport(Report, frozen=True, kw_only=True):
-    """The result of `lumos cost list`, `set` and `remove`; `removed` counts removed overrides."""
+    """The result of `lumos cost list`, `set` and `remove`; `removed` is a number of overrides."""
 
     format_version: str = FORMAT_VERSION
     overrides: tuple[ListedOverride, ...]
@@ -123,8 +123,8 @@ class CostSources:
     ) -> MeteringReport:
         """Import usage from Spark event logs, dbt run results, CSV tables, or folders of these.
 
-        `name` is the reporter name for all files, and `engine` the engine of files that do not
-        name one. With `replace`, earlier imports of the same reporter are deleted first. An
+        `name` is the reporter name for all files, and `engine` the engine for files that do not
+        contain one. With `replace`, earlier imports of the same reporter are deleted first. An
         unreadable file is reported and skipped; a table with invalid rows is rejected.
         """
         store = self._create_store()
@@ -133,7 +133,7 @@ class CostSources:
             progress(meter.name)
             try:
                 reading = read_meter(meter, engine=engine_of(engine))
-            except UnreadableMeter as problem:
+            except UnreadableUsageFile as problem:
                 ingest.problems.append(str(problem))
                 continue
             ingest.add(reading)
@@ -286,7 +286,7 @@ class CostSources:
 
 
 class _MeterImport:
-    """Collects meter readings and writes them in one transaction."""
+    """Collects the usage in several files and writes it in one transaction."""
 
     def __init__(
         self, store: Store, currency: str, at: datetime, *, name: str | None, replace: bool

@@ -59,11 +59,11 @@ def _figures(ledger: CostLedger) -> Iterator[CostFigure]:
 def _write_aspects(store: Store, ledger: CostLedger, at: datetime) -> int:
     """Write the cost aspects of datasets whose costs have changed."""
     before = store.aspects("cost")
-    known = {each.urn for each in store.dataset_locations() if each.state == "live"}
+    live_urns = {each.urn for each in store.dataset_locations() if each.state == "live"}
     changed = (
         (urn, cost)
         for urn, cost in _costs(ledger, at)
-        if urn in known and not _is_same(before.get(urn), cost)
+        if urn in live_urns and not _is_same(before.get(urn), cost)
     )
     written = 0
     while batch := list(islice(changed, _BATCH)):
@@ -147,7 +147,10 @@ class CostHistory:
         return (*methods, f"{self._period.name} is not compared with other periods: {text}.")
 
     def points(self, *, until: Period) -> tuple[TrendPoint, ...]:
-        """Recorded months before a period, oldest first; if there are none, other periods."""
+        """The recorded months before a period, or other periods if no month is recorded.
+
+        Oldest first.
+        """
         recorded = [self._periods[name] for name in self._costs]
         end = until.last if until.kind == "recent" else until.first - timedelta(days=1)
         recorded = [each for each in recorded if each.last <= end]
@@ -169,7 +172,7 @@ class CostHistory:
     def _compare(self, months: Sequence[Period], monthly: Fraction) -> CostComparison | None:
         """Compare a monthly cost with the mean of recorded months, preferably fully metered ones.
 
-        Without a percentage if either side is metered for only some of its days.
+        There is no percentage if one of the compared periods is metered for only some of its days.
         """
         recorded = [each for each in months if each.name in self._costs]
         fully_metered = [each for each in recorded if not self._metering_start_in(each)]
@@ -179,9 +182,9 @@ class CostHistory:
         costs = [sum(self._costs[each.name].values()) for each in compared]
         mean = Fraction(sum(costs), len(costs))
         percent = None
-        # A percentage of an amount that is shown as 0 says nothing.
-        has_base = mean * 100 >= MICRO
-        if has_base and fully_metered and not self._metering_start_in(self._period):
+        # A percentage of an amount that is displayed as 0.00 is meaningless.
+        is_mean_visible = mean * 100 >= MICRO
+        if is_mean_visible and fully_metered and not self._metering_start_in(self._period):
             percent = round(float((monthly - mean) / abs(mean) * 100), 1)
         return CostComparison(
             periods=tuple(each.name for each in compared),

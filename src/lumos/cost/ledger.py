@@ -43,7 +43,7 @@ class NodeLabels:
         self._store = store
 
     def name(self, urn: str) -> str:
-        """A short name, with a part of its path if several datasets have the same name."""
+        """A short name, with a part of the path if several datasets have the same name."""
         if urn in self._jobs:
             return self._jobs[urn].name
         name = self._plain_name(urn)
@@ -57,7 +57,10 @@ class NodeLabels:
         return ", ".join(self.of("team", urn))
 
     def of(self, by: GroupBy, urn: str) -> tuple[str, ...]:
-        """The groups of a dataset or job; a job without a group has those of its outputs."""
+        """The teams, domains, platforms or tags of a dataset or job.
+
+        A job without any has those of its outputs.
+        """
         labels = self._own_labels(by, urn)
         if not labels and urn in self._jobs:
             outputs = self._jobs[urn].outputs
@@ -75,9 +78,9 @@ class NodeLabels:
             job = self._jobs[urn]
             if job.owner:
                 return (job.owner,)
-            return _names(name for each in job.outputs for name in self.owners(each))
+            return _distinct(name for each in job.outputs for name in self.owners(each))
         ownership = self._ownership.get(urn)
-        return _names(each.name for each in ownership.owners) if ownership else ()
+        return _distinct(each.name for each in ownership.owners) if ownership else ()
 
     def run_days(self, urn: str) -> list[date]:
         """The days on which a job is known to have completed."""
@@ -116,7 +119,7 @@ class NodeLabels:
                 return tuple(filter(None, [documentation and documentation.domain]))
             case "tag":
                 governance = self._governance.get(urn)
-                return _names(governance.tags) if governance else ()
+                return _distinct(governance.tags) if governance else ()
 
     @cached_property
     def _datasets(self) -> dict[str, tuple[str, str]]:
@@ -136,7 +139,7 @@ class NodeLabels:
 
     @cached_property
     def _ownership(self) -> dict[str, Ownership]:
-        """Owners by dataset; those of tables that were never scanned come from lineage reports."""
+        """The owners of each dataset; for tables that were never scanned, from lineage reports."""
         reported = {
             urn: Ownership(owners=tuple(Owner(name=name) for name in names))
             for urn, names in self._store.lineage.owners().items()
@@ -156,11 +159,11 @@ def _teams(ownership: Ownership | None) -> tuple[str, ...]:
     """The groups that own a dataset, or its users if no group does."""
     if ownership is None:
         return ()
-    groups = _names(each.name for each in ownership.owners if each.kind == "group")
-    return groups or _names(each.name for each in ownership.owners)
+    groups = _distinct(each.name for each in ownership.owners if each.kind == "group")
+    return groups or _distinct(each.name for each in ownership.owners)
 
 
-def _names(names: Iterable[str]) -> tuple[str, ...]:
+def _distinct(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
@@ -243,14 +246,14 @@ class CostLedger:
             remarks.append(_NO_LINEAGE)
         if self.inputs.period.last >= self._today:
             remarks.append(
-                f"{self.inputs.period.name} is not over: storage is counted for the whole period, "
+                f"{self.inputs.period.name} is not over: storage is included for the whole period, "
                 "compute only as far as it is metered."
             )
         return tuple(remarks)
 
     @property
     def avoidable(self) -> "Bools | None":
-        """[n] whether removing a node ends its own cost; None if that is so for all nodes."""
+        """[n] whether removing a node ends its own cost; None if this is true for all nodes."""
         return self.inputs.avoidable
 
     def saved_by(self, nodes: "Integers") -> "Integers":
@@ -325,7 +328,7 @@ class CostLedger:
         return np.asarray(np.rint(attributed), np.int64)
 
     def with_writers(self, nodes: Iterable[int]) -> list[int]:
-        """The nodes, and the jobs that write nothing else: these are removed with the nodes."""
+        """The nodes, and the jobs that write only to them and so are removed with them."""
         is_chosen = np.zeros(self.graph.nodes, dtype=np.bool_)
         is_chosen[list(nodes)] = True
         is_flow = self.graph.upstream != self.graph.downstream

@@ -236,7 +236,7 @@ def _period_unit(report: CostReportHeader) -> str:
 
 
 def _change_tile(report: CostReportHeader, trends: CostTrends, money: FormatMoney) -> Tile:
-    """The change to the last month, or for a what-if report the change by its assumptions."""
+    """The change since the last month or, in a what-if report, the effect of its assumptions."""
     what_if = report.what_if
     if what_if is None:
         return _trend_tile(trends, money)
@@ -414,19 +414,19 @@ def _total(row: CostRow, retained_cost: int, money: FormatMoney) -> str:
 
 
 def _rounded_amounts(
-    amounts: Sequence[int], report: CostReportHeader, absorbing: int | None = None
+    amounts: Sequence[int], report: CostReportHeader, absorbing_index: int | None = None
 ) -> list[int]:
-    """Rounded amounts that add up; the one at index `absorbing` takes the rounding differences."""
+    """Rounded amounts that add up; the one at `absorbing_index` includes rounding differences."""
     digits = _digits(report.currency, sum(amounts))
     return (
         round_balanced(amounts, digits)
-        if absorbing is None
-        else round_balanced_by(amounts, digits, absorbing)
+        if absorbing_index is None
+        else round_balanced_by(amounts, digits, absorbing_index)
     )
 
 
 def _digits(currency: str, total: int) -> int:
-    """The number of decimals: four below one unit of money, where cents are too coarse."""
+    """The number of decimals: four for amounts below 1, for which cents are too coarse."""
     return 4 if 0 < abs(total) < MICRO else digits_of(currency)
 
 

@@ -95,7 +95,7 @@ class UnlistedCosts(Report, frozen=True, kw_only=True):
 class CostBreakdown(Report, frozen=True, kw_only=True):
     """A total by cost type, by owning team and by upstream node, the largest first.
 
-    Each of the three adds up to the total, `by_upstream` together with `others`.
+    Each of the three adds up to the total; for `by_upstream`, this includes `others`.
     """
 
     by_type: dict[str, Decimal]
@@ -117,7 +117,7 @@ class CostComparison(Report, frozen=True, kw_only=True):
 
 
 class CostTrends(Report, frozen=True, kw_only=True):
-    """The change of the monthly cost against recorded months, in percent; None if not recorded."""
+    """The change of the monthly cost since recorded months, in percent; None if not recorded."""
 
     vs_last_month: float | None = None
     vs_last_quarter: float | None = None
@@ -173,8 +173,8 @@ class OtherCosts(Report, frozen=True, kw_only=True):
 class CostTopReport(CostReportHeader, frozen=True, kw_only=True):
     """The result of `lumos cost top`.
 
-    `own` and `retained` each add up to `spent` over the listed rows, `others` and `beside`, the
-    unattributed costs.
+    `beside` are the unattributed costs. The amounts of `datasets`, `others` and `beside` add up to
+    `spent`, both the `own` and the `retained` ones.
     """
 
     ranked_by: Ranking
@@ -195,7 +195,7 @@ class CostTopReport(CostReportHeader, frozen=True, kw_only=True):
 
 
 class GroupRow(Report, frozen=True, kw_only=True):
-    """The cost that a team, domain, platform or tag owns, and the cost that its outputs retain."""
+    """The own and the retained cost of the datasets and jobs of a team, domain, platform or tag."""
 
     name: str
     datasets: int
@@ -368,7 +368,10 @@ class SavingsReport(CostReportHeader, frozen=True, kw_only=True):
 
 
 class RetireStep(Report, frozen=True, kw_only=True):
-    """Unread end uses to retire together; `datasets` are these and all that only they need."""
+    """Unread end uses (`ends`) to retire together.
+
+    `datasets` are the end uses and everything that only they need.
+    """
 
     datasets: tuple[str, ...]
     ends: tuple[str, ...]

@@ -237,7 +237,7 @@ def _is_or_are(nodes: list[int]) -> str:
 def retire_report(
     ledger: CostLedger, top: int, *, before: CostLedger | None, changes: tuple[str, ...]
 ) -> RetireReport:
-    """At most `top` unread end uses that save most together, and nodes that no end use needs."""
+    """The (at most) `top` unread end uses that save most together, and nodes without an end use."""
     in_use = _read_end_uses(ledger)
     plan = plan_retirement(ledger.graph, top, ledger.avoidable, excluded=in_use)
     saved = [int(ledger.saved_by(group.obsolete).sum()) for group in plan.groups]
@@ -256,7 +256,7 @@ def retire_report(
         **report_header(ledger, assumed=0),
         what_if=what_if,
         steps=tuple(
-            _step(ledger, group, monthly, total)
+            _plan_step(ledger, group, monthly, total)
             for group, monthly, total in zip(plan.groups, saved, sums, strict=True)
         ),
         monthly_savings=amount_of(sum(saved)),
@@ -276,7 +276,7 @@ def _read_end_uses(ledger: CostLedger) -> frozenset[int]:
     )
 
 
-def _step(ledger: CostLedger, group: RetirementGroup, monthly: int, total: int) -> RetireStep:
+def _plan_step(ledger: CostLedger, group: RetirementGroup, monthly: int, total: int) -> RetireStep:
     ends = group.ends.tolist()
     teams = (team for node in ends for team in ledger.labels.of("team", ledger.urn(node)))
     return RetireStep(
@@ -299,11 +299,11 @@ def _unneeded_nodes(ledger: CostLedger, plan: RetirementPlan) -> tuple[RemovedNo
 def saving_hints(
     store: Store, settings: Settings, ledger: CostLedger, node: int
 ) -> list[SavingHint]:
-    """Hints on an unread dataset and on runs whose outputs are not read, largest savings first."""
+    """Hints: remove an unread dataset, or skip runs without readers; largest savings first."""
     unread = _unread_hint(ledger, node)
     if unread is not None:
-        # Removing the dataset also removes the jobs that only it needs, so their runs are not
-        # listed.
+        # Hints on runs would be redundant: removing the dataset removes the jobs that only it
+        # needs.
         return [unread]
     upstream = [
         int(each) for each in ledger.contributions_to(node).nodes if ledger.graph.is_job[each]
@@ -323,8 +323,8 @@ class _RecordedReads:
     def since(self, urn: str) -> date:
         """The first day with recorded reads; `date.min` if there are none in this location."""
         source = self._sources.get(urn)
-        found = None if source is None else self._first_reads.get(log_scope_of(urn, source))
-        return found or date.min
+        day = None if source is None else self._first_reads.get(log_scope_of(urn, source))
+        return day or date.min
 
     @cached_property
     def _sources(self) -> dict[str, str]:
@@ -364,13 +364,13 @@ def _idle_runs_hint(
     if not runs:
         return None
     since = max(recorded_reads.since(ledger.urn(int(each))) for each in outputs)
-    observed = sorted(day for day in runs if day >= since)
+    observed_runs = sorted(day for day in runs if day >= since)
     reads = {
         each.day
         for node in outputs
         for each in store.usage.of(ledger.urn(node), since=period.first)
     }
-    idle = _without_reads(observed, reads, period.last)
+    idle = _without_reads(observed_runs, reads, period.last)
     own = ledger.monthly(int(ledger.own[job]))
     monthly = round(Fraction(own * idle, len(runs))) if idle else 0
     if monthly <= 0:

@@ -55,8 +55,8 @@ _NOT_A_MONTH: Final = "Trends use whole months; other periods only if no month i
 class CostOptions(TypedDict, total=False):
     """The period, the attribution method and the assumptions of a what-if report.
 
-    `prices` have keys such as `s3.standard`, `moves` are storage classes by dataset, and
-    `schedules` such as `weekly` or `0.5x` are by job.
+    `prices` maps keys such as `s3.standard` to prices, `moves` maps datasets to storage classes,
+    and `schedules` maps jobs to schedules such as `weekly` or `0.5x`.
     """
 
     period: str | None
@@ -66,7 +66,7 @@ class CostOptions(TypedDict, total=False):
     schedules: Mapping[str, str]
 
 
-class _Computation(NamedTuple):
+class _ComputedCosts(NamedTuple):
     ledger: CostLedger
     before: CostLedger | None
     changes: tuple[str, ...]
@@ -93,7 +93,7 @@ class Costs:
         self._publishing = publishing
 
     def has_prices(self) -> bool:
-        """Whether prices of storage or compute are configured, so that datasets have costs."""
+        """Whether prices of storage or compute are configured."""
         return bool(self._settings.cost_model.storage or self._settings.cost_model.compute)
 
     def report(self, urn: str, **options: Unpack[CostOptions]) -> CostReport:
@@ -150,7 +150,7 @@ class Costs:
         tag: str | None = None,
         **options: Unpack[CostOptions],
     ) -> SavingsReport:
-        """The monthly savings of removing datasets, which are given by name, feature or tag."""
+        """The monthly savings from removing datasets, selected by name, feature or tag."""
         if not urns and feature is None and tag is None:
             raise MisuseError("Name what to remove: lumos cost savings DATASET, --feature or --tag")
         computed = self._compute(options)
@@ -218,7 +218,7 @@ class Costs:
         teams = by_report(ledger, "team", **computed.assumptions)
         return spend_page(ledger, top, teams, self._trend(computed, None))
 
-    def _report(self, computed: _Computation, node: int) -> CostReport:
+    def _report(self, computed: _ComputedCosts, node: int) -> CostReport:
         ledger = computed.ledger
         history = CostHistory(self._store, ledger, ledger.urn(node))
         trends = history.trends(ledger.inputs.period, int(ledger.totals[node]))
@@ -232,7 +232,7 @@ class Costs:
             **computed.assumptions,
         )
 
-    def _trend(self, computed: _Computation, node: int | None) -> CostTrendReport:
+    def _trend(self, computed: _ComputedCosts, node: int | None) -> CostTrendReport:
         ledger, before = computed.ledger, computed.before
         period = ledger.inputs.period
         urn = None if node is None else ledger.urn(node)
@@ -264,16 +264,16 @@ class Costs:
             raise UnknownName("tag", tag, ledger.labels.tags, listed="Tags")
         return nodes
 
-    def _compute(self, options: CostOptions) -> _Computation:
-        """The ledger of the period and, for a what-if report, the one without the assumptions."""
+    def _compute(self, options: CostOptions) -> _ComputedCosts:
+        """The ledger of a period and, for a what-if report, the ledger without its assumptions."""
         requested = options.get("period")
         period = recent(self._today) if requested is None else self._period(requested)
         changes = tuple(_assumption_texts(options))
         ledger = self._ledger(options, period)
         if not changes:
-            return _Computation(ledger, None, ())
+            return _ComputedCosts(ledger, None, ())
         without_assumptions: CostOptions = {"method": options.get("method")}
-        return _Computation(ledger, self._ledger(without_assumptions, period), changes)
+        return _ComputedCosts(ledger, self._ledger(without_assumptions, period), changes)
 
     def _ledger(self, options: CostOptions, period: Period) -> CostLedger:
         inputs: CostInputs = build_inputs(
@@ -300,7 +300,7 @@ class Costs:
             if ledger.graph.is_job[node]
             for platform in self._labels.of("platform", urn)
         )
-        # Tables that are known from lineage only are not stored anywhere.
+        # Does not include tables that are only known from lineage: their storage is unknown.
         platforms = [*self._store.data_platforms(), *(each.type for each in self._settings.sources)]
         engines = [engine_of(name) for name, _ in jobs.most_common()]
         return list(dict.fromkeys(map(provider_of, platforms))), list(dict.fromkeys(engines))
@@ -359,15 +359,15 @@ def find_node(store: Store, ledger: CostLedger, name: str) -> int:
 
 def _find_job(ledger: CostLedger, name: str, unknown: UnknownDataset) -> int:
     pattern = DatasetPattern(name)
-    found = [
+    nodes = [
         node
         for node, urn in enumerate(ledger.graph.urns)
         if ledger.name(node) == name or pattern.matches(urn, ledger.name(node))
     ]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise AmbiguousName(name, tuple(ledger.urn(node) for node in found[:5]))
+    if len(nodes) == 1:
+        return nodes[0]
+    if nodes:
+        raise AmbiguousName(name, tuple(ledger.urn(node) for node in nodes[:5]))
     raise unknown
 
 
@@ -384,10 +384,10 @@ def feature_nodes(store: Store, settings: Settings, ledger: CostLedger, name: st
     feature = features[name]
     urns = [find_urn(store, each) for each in feature.datasets]
     for pattern in feature.patterns:
-        found = find_matching(store, DatasetPattern(pattern))
-        if not found:
+        matching = find_matching(store, DatasetPattern(pattern))
+        if not matching:
             raise NoMatchingDataset(pattern)
-        urns += [each.urn for each in found]
+        urns += [each.urn for each in matching]
     urns += [urn for tag in feature.tags for urn in ledger.labels.tagged(tag)]
     nodes = [ledger.node_by_urn[urn] for urn in dict.fromkeys(urns) if urn in ledger.node_by_urn]
     if not nodes:

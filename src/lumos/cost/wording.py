@@ -10,7 +10,7 @@ from lumos.rendering.text import plural
 if TYPE_CHECKING:
     from lumos.cost.reports import BrokenNode, CostComparison, CostReportHeader, NodeKind
 
-# Labels and explanations of unattributed costs for display; JSON and CSV have the reserved names.
+# Labels and explanations of unattributed costs for display; JSON and CSV use the reserved names.
 NOT_ATTRIBUTED: Final = {
     UNALLOCATED: ("(unallocated)", "metered, but for no known dataset or job"),
     IDLE: ("(idle)", "paid for but not used"),
@@ -55,7 +55,7 @@ def use_text(broken: "BrokenNode") -> str:
 
 
 def period_text(report: "CostReportHeader") -> str:
-    """The days that a report covers."""
+    """The period of a report as text."""
     days = f"{report.first_day} to {report.last_day}"
     if report.is_recent:
         return f"Last 30 days ({days}) as one month"
@@ -69,7 +69,7 @@ def metered_text(since: date, period: Period) -> str:
 
 
 def comparison_text(comparison: "CostComparison") -> str:
-    """Since when the compared months are metered, if only partly; otherwise empty."""
+    """The metered part of the compared months; empty if they are fully metered."""
     if comparison.metered_from is None:
         return ""
     if len(comparison.periods) > 1:

@@ -217,7 +217,7 @@ class SourceScanner:
                 master=spark.master,
                 settings=spark.properties(),
                 short=self._short,
-                meanwhile=prepare,
+                run_meanwhile=prepare,
             )
         )
 

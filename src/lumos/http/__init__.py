@@ -1,1 +1,1 @@
-"""One retry policy and one HTTP client, with a transport for storages and one for catalogs."""
+"""The HTTP client with its retry policy, and transports for storages and for catalogs."""

@@ -1,7 +1,7 @@
 """The HTTP client of storages and catalogs.
 
-Redirects are never followed, so that credentials stay with the host they are for. Proxies and
-certificates to trust come from the environment (HTTPS_PROXY, NO_PROXY, SSL_CERT_FILE).
+Redirects are never followed, so that credentials are only sent to their host. Proxies and trusted
+certificates come from the environment (HTTPS_PROXY, NO_PROXY, SSL_CERT_FILE).
 """
 
 import re
@@ -12,9 +12,9 @@ from typing import ClassVar, Final, NamedTuple, Protocol
 from lumos.errors import LumosError
 from lumos.http.retries import ONCE, RetryPolicy, RetryState, is_temporary, retry_after_seconds
 
-# The variable of OpenSSL for certificates to trust.
+# The environment variable of OpenSSL for trusted certificates.
 CA_BUNDLE: Final = "SSL_CERT_FILE"
-# The largest responses list a folder with a million files at once.
+# Large enough for the listing of a folder with a million files.
 MAX_RESPONSE_BYTES: Final = 512 * 1024 * 1024
 INVALID_REQUEST: Final = "the request contains an invalid character, such as a line break"
 
@@ -57,7 +57,7 @@ class HttpError(LumosError):
 
 
 class NotConnected(HttpError):
-    """No connection: no such host, nothing listens, or no trusted certificate."""
+    """The connection failed: unknown host, closed port, or untrusted certificate."""
 
 
 class ResponseLost(HttpError):
@@ -103,7 +103,7 @@ class HttpTransport(Protocol):
 class HttpClient:
     """Sends requests to any server and retries them; may be used by many threads.
 
-    `translate` turns errors into those of the caller.
+    `translate` converts errors into exceptions of the caller.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class HttpClient:
         retries: RetryPolicy = ONCE,
         max_bytes: int | None = MAX_RESPONSE_BYTES,
     ) -> HttpResponse:
-        """Return the response, whatever its status; `headers` is called for each try."""
+        """Return the response, whatever its status; `headers` is called before each try."""
         state = RetryState(retries)
         while True:
             request = HttpRequest(method, url, headers(), body, max_bytes)
@@ -147,7 +147,7 @@ class HttpClient:
 
 
 def reason_of(problem: Exception) -> str:
-    """The text of an exception, which may have none."""
+    """The text of an exception, or the name of its type if it has no text."""
     return getattr(problem, "strerror", None) or str(problem) or type(problem).__name__
 
 

@@ -1,4 +1,4 @@
-"""Connections of httpx, the transport of catalogs."""
+"""The transport for catalogs, with connections of httpx."""
 
 import ssl
 from collections.abc import Mapping
@@ -20,12 +20,12 @@ from lumos.http.client import (
 if TYPE_CHECKING:
     import httpx
 
-# Repeating these requests changes nothing further on the server.
+# Repeating a request with one of these methods has no further effect on the server.
 _IDEMPOTENT: Final = frozenset(("DELETE", "GET", "HEAD", "OPTIONS", "PUT"))
 
 
 class HttpxTransport:
-    """Connections of httpx, which is imported with the first request."""
+    """Connections of httpx, which is imported at the first request."""
 
     def __init__(self, *, limits: TimeLimits, connections: int, tls: ssl.SSLContext) -> None:
         self._limits = limits
@@ -47,7 +47,7 @@ class HttpxTransport:
             except (httpx.NetworkError, httpx.RemoteProtocolError):
                 if not is_reused or request.method not in _IDEMPOTENT:
                     raise
-                # The server closed the idle connection, which is not a failure.
+                # Not counted as a failure: the server had closed the idle connection.
                 return self._exchange(request, {})
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as problem:
             raise NotConnected(url, reason_of(problem)) from problem

@@ -1,4 +1,4 @@
-"""Connections of http.client, the transport of storages."""
+"""The transport for storages, with connections of http.client."""
 
 import base64
 import http.client
@@ -37,12 +37,12 @@ class _Connection(NamedTuple):
     def exchange(self, request: HttpRequest, parts: SplitResult) -> HttpResponse:
         method, url, headers, body, max_bytes = request
         target = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
-        to_send = dict(headers)
+        sent_headers = dict(headers)
         if self.proxy_headers is not None:
             target = f"http://{parts.netloc}{target}"
-            to_send |= self.proxy_headers
+            sent_headers |= self.proxy_headers
         try:
-            self.raw.request(method, target, body=body or None, headers=to_send)
+            self.raw.request(method, target, body=body or None, headers=sent_headers)
             response = self.raw.getresponse()
             data = _read(response, max_bytes)
             if data is None:
@@ -50,8 +50,8 @@ class _Connection(NamedTuple):
         except BaseException:
             self.raw.close()
             raise
-        found = {name.lower(): value for name, value in response.getheaders()}
-        return HttpResponse(response.status, found, data)
+        response_headers = {name.lower(): value for name, value in response.getheaders()}
+        return HttpResponse(response.status, response_headers, data)
 
 
 class PooledTransport:
@@ -97,11 +97,11 @@ class PooledTransport:
         except (ConnectionError, http.client.HTTPException):
             if not is_reused:
                 raise
-            # The server closed the idle connection, which is not a failure.
+            # Not counted as a failure: the server had closed the idle connection.
             connection = self._connect(request.url, parts)
             response = connection.exchange(request, parts)
         try:
-            # Without a socket, the connection was closed at the server's request.
+            # There is no socket if the connection was closed at the request of the server.
             if connection.raw.sock is not None:
                 idle.put_nowait(connection)
         except Full:
@@ -117,7 +117,7 @@ class PooledTransport:
         host, port = parts.hostname or "", parts.port
         proxy = _proxy(parts)
         address = (host, port) if proxy is None else (proxy.hostname or "", proxy.port)
-        login = {} if proxy is None else _proxy_login(proxy)
+        proxy_headers = {} if proxy is None else _proxy_headers(proxy)
         connection: http.client.HTTPConnection
         try:
             if parts.scheme == "https":
@@ -125,14 +125,16 @@ class PooledTransport:
                     *address, timeout=self._limits.connect, context=self._tls
                 )
                 if proxy is not None:
-                    connection.set_tunnel(host, port, headers=login)
+                    connection.set_tunnel(host, port, headers=proxy_headers)
             else:
                 connection = http.client.HTTPConnection(*address, timeout=self._limits.connect)
             connection.connect()
         except OSError as problem:
             raise NotConnected(url, reason_of(problem)) from problem
         connection.sock.settimeout(self._limits.read)
-        return _Connection(connection, None if proxy is None or parts.scheme == "https" else login)
+        return _Connection(
+            connection, None if proxy is None or parts.scheme == "https" else proxy_headers
+        )
 
     @cached_property
     def _tls(self) -> ssl.SSLContext:
@@ -149,7 +151,7 @@ def _read(response: http.client.HTTPResponse, max_bytes: int | None) -> bytes | 
         return response.read()
     if length is not None:
         return None
-    # Without a number of bytes, http.client would not detect a truncated body.
+    # The length is unknown. `read` without a limit would not detect a truncated body.
     data = response.read(max_bytes + 1)
     return data if len(data) <= max_bytes else None
 
@@ -164,8 +166,8 @@ def _proxy(url: SplitResult) -> SplitResult | None:
     return urlsplit(address if "://" in address else f"http://{address}")
 
 
-def _proxy_login(proxy: SplitResult) -> dict[str, str]:
+def _proxy_headers(proxy: SplitResult) -> dict[str, str]:
     if proxy.username is None:
         return {}
-    login = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
-    return {"Proxy-Authorization": f"Basic {base64.b64encode(login.encode()).decode()}"}
+    credentials = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
+    return {"Proxy-Authorization": f"Basic {base64.b64encode(credentials.encode()).decode()}"}

@@ -48,9 +48,9 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
     max_wait: float = 10.0
     factor: float = 2.0
 
-    def backoff(self, tried: int) -> float:
+    def backoff(self, tries: int) -> float:
         """Return the maximum wait in seconds after this many tries."""
-        growth = self.factor ** min(tried - 1, _MAX_EXPONENT)
+        growth = self.factor ** min(tries - 1, _MAX_EXPONENT)
         return min(self.max_wait, self.first_wait * growth)
 
 
@@ -67,7 +67,7 @@ class RetryState:
         clock: Callable[[], float] = time.monotonic,
         uniform: Callable[[float, float], float] = random.uniform,
     ) -> None:
-        self.tried = 0
+        self.tries = 0
         self._policy = policy
         self._clock = clock
         self._uniform = uniform
@@ -80,9 +80,9 @@ class RetryState:
 
     def next_wait(self, retry_after: float | None = None) -> float | None:
         """Count a failed try and return the wait before the next one; None if it was the last."""
-        self.tried += 1
-        longest = self._policy.backoff(self.tried)
+        self.tries += 1
+        longest = self._policy.backoff(self.tries)
         # Jitter, so that tasks that failed together do not retry together.
         wait = max(retry_after or 0.0, self._uniform(longest / 2, longest))
-        is_last = self.tried >= self._policy.tries
+        is_last = self.tries >= self._policy.tries
         return None if is_last or self.seconds + wait > self._policy.seconds else wait

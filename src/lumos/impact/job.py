@@ -123,7 +123,7 @@ def start_spark_analyzer(
             folder = stack.enter_context(TemporaryDirectory(prefix="lumos-"))
             settings = {"spark.sql.warehouse.dir": Path(folder).as_uri(), **settings}
         session = stack.enter_context(
-            spark_session(master=master, settings=settings, meanwhile=while_starting)
+            spark_session(master=master, settings=settings, run_meanwhile=while_starting)
         )
         yield stack.enter_context(spark_analyzer(session))
 

@@ -1,4 +1,4 @@
-"""Schedules that come from the configuration: those of reminders."""
+"""Updates the schedules of reminders, which come from the configuration."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -10,12 +10,12 @@ from lumos.model.cron import next_due, parse_cron
 from lumos.model.job import ScheduleRecord
 from lumos.store import JobRegistry
 
-# Names of other schedules cannot contain a colon.
+# The prefix of their names; names of other schedules cannot contain a colon.
 CONFIGURED: Final = "reminder:"
 
 
 def update_configured(registry: JobRegistry, settings: Settings) -> None:
-    """Add, change and remove schedules as the configuration says; paused ones stay paused."""
+    """Add, change and remove schedules to match the configuration; paused ones stay paused."""
     schedules = registry.schedules
     wanted = {each.name: each for each in _configured(settings, registry.now())}
     for record in schedules.list():

@@ -1,7 +1,7 @@
-"""The kinds of jobs: which method of the SDK each one calls, with which arguments.
+"""The kinds of jobs: the SDK method that each one calls, and its arguments.
 
-Arguments are checked when a job is requested, so that a mistake is reported to the person who made
-it and not hours later in a log.
+Arguments are checked when a job is requested, so that mistakes are reported at once and not hours
+later in a log.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,11 +36,11 @@ WATCH: Final = "watch"
 MAX_STEPS: Final = 50
 _MAX_ARGUMENT_BYTES: Final = 64 * 1024
 _MAX_RESULT_BYTES: Final = 256 * 1024
-_CONFIG_ENDINGS: Final = (".yaml", ".yml")
-_MAX_NAMED: Final = 3
+_CONFIG_EXTENSIONS: Final = (".yaml", ".yml")
+_MAX_REASONS: Final = 3
 
 
-class JobVerbs(Protocol):
+class JobMethods(Protocol):
     """The methods of the SDK that jobs call."""
 
     def ingest(
@@ -76,24 +76,24 @@ class JobVerbs(Protocol):
 
 
 class IncompleteJob(LumosError):
-    """A method that returned, but reports that a part of its work failed."""
+    """A job whose method returned a report in which a part of the work failed."""
 
 
 class JobArguments(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
 ):
-    """The arguments of a kind; local paths in them are absolute."""
+    """The arguments of a kind of job; local paths in them are absolute."""
 
     @classmethod
     def of_step(cls, text: str) -> "JobArguments":
-        """Parse the text after the colon of a step."""
+        """Parse the text after the colon in a step such as `ingest:sources.yaml`."""
         raise NotImplementedError
 
     def key(self, settings: Settings) -> str | None:  # noqa: ARG002
         """The concurrency key: only a limited number of jobs with the same key run at once."""
         return None
 
-    def run(self, lumos: JobVerbs, progress: Progress) -> object:
+    def run(self, lumos: JobMethods, progress: Progress) -> object:
         """Run the job and return its report."""
         raise NotImplementedError
 
@@ -110,11 +110,11 @@ class IngestArguments(JobArguments, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.paths and self.config:
             raise MisuseError("Give 'paths' or 'config' to ingest, not both.")
-        _anchor(self, "paths", "config")
+        _make_absolute(self, "paths", "config")
 
     @classmethod
     def of_step(cls, text: str) -> "IngestArguments":
-        if text.endswith(_CONFIG_ENDINGS):
+        if text.endswith(_CONFIG_EXTENSIONS):
             return cls(config=text)
         return cls(paths=(text,)) if text else cls()
 
@@ -124,7 +124,7 @@ class IngestArguments(JobArguments, frozen=True, kw_only=True):
         sources = tuple(each.name or each.type for each in settings.sources)
         return f"source:{','.join(self.paths or sources)}"
 
-    def run(self, lumos: JobVerbs, progress: Progress) -> object:
+    def run(self, lumos: JobMethods, progress: Progress) -> object:
         target = lumos if self.config is None else lumos.with_sources(self.config)
         report = target.ingest(
             *self.paths,
@@ -136,7 +136,7 @@ class IngestArguments(JobArguments, frozen=True, kw_only=True):
         failed = [each for each in report.problems if each.code == "source_failed"]
         if failed:
             reasons = [f"{each.path}: {each.reason}" for each in failed]
-            raise IncompleteJob(f"Not scanned: {join_names(reasons, _MAX_NAMED)}")
+            raise IncompleteJob(f"Not scanned: {join_names(reasons, _MAX_REASONS)}")
         return report
 
 
@@ -156,7 +156,7 @@ class ProfileArguments(JobArguments, frozen=True, kw_only=True):
     def key(self, settings: Settings) -> str | None:  # noqa: ARG002
         return f"profile:{self.dataset}"
 
-    def run(self, lumos: JobVerbs, progress: Progress) -> object:
+    def run(self, lumos: JobMethods, progress: Progress) -> object:
         report = lumos.profiles.profile(
             self.dataset,
             sample=self.sample,
@@ -185,7 +185,7 @@ class SyncArguments(JobArguments, frozen=True, kw_only=True):
     def key(self, settings: Settings) -> str | None:
         return f"catalog:{','.join(self.platforms or (settings.platform,))}"
 
-    def run(self, lumos: JobVerbs, progress: Progress) -> object:
+    def run(self, lumos: JobMethods, progress: Progress) -> object:
         report = lumos.migration.sync(
             *self.sources,
             outputs=self.platforms,
@@ -196,7 +196,7 @@ class SyncArguments(JobArguments, frozen=True, kw_only=True):
         if not report.is_complete:
             reasons = [f"{each.path}: {each.reason}" for each in report.failed]
             reasons += [each.pending_message for each in report.published if each.pending_message]
-            named = join_names(reasons, _MAX_NAMED) or "some entries were refused"
+            named = join_names(reasons, _MAX_REASONS) or "some entries were refused"
             raise IncompleteJob(f"Not everything was published: {named}")
         return report
 
@@ -209,13 +209,13 @@ class ExportArguments(JobArguments, frozen=True, kw_only=True):
     datasets: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        _anchor(self, "output")
+        _make_absolute(self, "output")
 
     @classmethod
     def of_step(cls, text: str) -> "ExportArguments":
         return cls(output=_required(text, "export:nightly.json"))
 
-    def run(self, lumos: JobVerbs, progress: Progress) -> object:
+    def run(self, lumos: JobMethods, progress: Progress) -> object:
         return lumos.snapshot.export(
             self.output, platform=self.platform, patterns=self.datasets, progress=progress
         )
@@ -233,7 +233,7 @@ class CostRecordArguments(JobArguments, frozen=True, kw_only=True):
     def key(self, settings: Settings) -> str | None:  # noqa: ARG002
         return "cost"
 
-    def run(self, lumos: JobVerbs, progress: Progress) -> object:
+    def run(self, lumos: JobMethods, progress: Progress) -> object:
         progress("recording costs")
         return lumos.cost.record(self.period)
 
@@ -248,7 +248,7 @@ class LineageArguments(JobArguments, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not self.paths:
             raise MisuseError("Name files or folders with lineage, as in: lineage:models/")
-        _anchor(self, "paths")
+        _make_absolute(self, "paths")
 
     @classmethod
     def of_step(cls, text: str) -> "LineageArguments":
@@ -257,7 +257,7 @@ class LineageArguments(JobArguments, frozen=True, kw_only=True):
     def key(self, settings: Settings) -> str | None:  # noqa: ARG002
         return "lineage"
 
-    def run(self, lumos: JobVerbs, progress: Progress) -> object:
+    def run(self, lumos: JobMethods, progress: Progress) -> object:
         return lumos.lineage.ingest(
             *self.paths,
             dialect=self.dialect,
@@ -267,7 +267,7 @@ class LineageArguments(JobArguments, frozen=True, kw_only=True):
 
 
 class UsageArguments(JobArguments, frozen=True, kw_only=True):
-    """`lumos usage ingest`: count reads from query logs."""
+    """`lumos usage ingest`: record reads from query logs."""
 
     paths: tuple[str, ...]
     dialect: str | None = None
@@ -276,7 +276,7 @@ class UsageArguments(JobArguments, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not self.paths:
             raise MisuseError("Name query logs, as in: usage:queries.csv")
-        _anchor(self, "paths")
+        _make_absolute(self, "paths")
 
     @classmethod
     def of_step(cls, text: str) -> "UsageArguments":
@@ -285,7 +285,7 @@ class UsageArguments(JobArguments, frozen=True, kw_only=True):
     def key(self, settings: Settings) -> str | None:  # noqa: ARG002
         return "usage"
 
-    def run(self, lumos: JobVerbs, progress: Progress) -> object:
+    def run(self, lumos: JobMethods, progress: Progress) -> object:
         return lumos.usage.ingest(
             *self.paths, dialect=self.dialect, name=self.name, progress=progress
         )
@@ -305,7 +305,7 @@ class VersionArguments(JobArguments, frozen=True, kw_only=True):
     def key(self, settings: Settings) -> str | None:  # noqa: ARG002
         return "version"
 
-    def run(self, lumos: JobVerbs, progress: Progress) -> object:
+    def run(self, lumos: JobMethods, progress: Progress) -> object:
         progress("comparing versions")
         if self.mode == "scan":
             return lumos.version.scan()
@@ -313,7 +313,7 @@ class VersionArguments(JobArguments, frozen=True, kw_only=True):
 
 
 class ReleaseRefreshArguments(JobArguments, frozen=True, kw_only=True):
-    """`lumos release refresh`: look for data after a release that is expected by now."""
+    """`lumos release refresh`: look for data that is expected by now after a release."""
 
     release: str
     source: str | None = None
@@ -325,7 +325,7 @@ class ReleaseRefreshArguments(JobArguments, frozen=True, kw_only=True):
     def key(self, settings: Settings) -> str | None:  # noqa: ARG002
         return None if self.source is None else f"source:{self.source.partition(':')[2]}"
 
-    def run(self, lumos: JobVerbs, progress: Progress) -> object:
+    def run(self, lumos: JobMethods, progress: Progress) -> object:
         progress("looking for data after the release")
         return lumos.releases.refresh(self.release, source=self.source, due_only=True)
 
@@ -342,7 +342,7 @@ class RemindArguments(JobArguments, frozen=True, kw_only=True):
     def key(self, settings: Settings) -> str | None:  # noqa: ARG002
         return "remind"
 
-    def run(self, lumos: JobVerbs, progress: Progress) -> object:
+    def run(self, lumos: JobMethods, progress: Progress) -> object:
         progress("writing reminders")
         return lumos.notifications.remind(self.name)
 
@@ -361,7 +361,7 @@ class WatchArguments(JobArguments, frozen=True, kw_only=True):
     def key(self, settings: Settings) -> str | None:  # noqa: ARG002
         return WATCH
 
-    def run(self, lumos: JobVerbs, progress: Progress) -> object:
+    def run(self, lumos: JobMethods, progress: Progress) -> object:
         return lumos.watch(begun=lambda source, _interval: progress(f"watching {source}"))
 
 
@@ -388,7 +388,7 @@ class JobStep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class JobPlan(NamedTuple):
-    """A kind and its checked arguments, as they are stored."""
+    """A checked job: its kind and arguments as they are stored, and the arguments of its steps."""
 
     kind: str
     arguments: dict[str, Any]
@@ -402,7 +402,7 @@ class JobPlan(NamedTuple):
         return tuple(step["kind"] for step in self.arguments["steps"])
 
     def key(self, settings: Settings) -> str | None:
-        """The concurrency key: that of the first step that has one."""
+        """The concurrency key: the key of the first step that has one."""
         keys = (step.key(settings) for step in self.steps)
         return next((key for key in keys if key is not None), None)
 
@@ -421,7 +421,7 @@ def plan_job(kind: str, arguments: Mapping[str, Any]) -> JobPlan:
     if not 1 <= len(steps) <= MAX_STEPS or set(arguments) != {"steps"}:
         raise MisuseError(f"A chain has 1 to {MAX_STEPS} 'steps' and no other arguments.")
     if any(step.kind == WATCH for step in steps):
-        raise MisuseError("A watcher has no end, so it cannot be a step of a chain.")
+        raise MisuseError("A watcher runs until it is stopped, so it cannot be a step of a chain.")
     checked_steps = tuple(_check(step.kind, step.arguments) for step in steps)
     stored = [
         {"kind": step.kind, "arguments": to_plain(each)}
@@ -439,7 +439,7 @@ def plan_steps(texts: Sequence[str]) -> JobPlan:
     steps = []
     for text in texts:
         kind, _, rest = text.partition(":")
-        steps.append((kind, to_plain(_kind(kind).of_step(rest))))
+        steps.append((kind, to_plain(_arguments_class(kind).of_step(rest))))
     if len(steps) == 1:
         return plan_job(*steps[0])
     return plan_job(CHAIN, {"steps": [{"kind": kind, "arguments": given} for kind, given in steps]})
@@ -447,36 +447,36 @@ def plan_steps(texts: Sequence[str]) -> JobPlan:
 
 def run_steps(
     plan: JobPlan,
-    lumos: JobVerbs,
+    lumos: JobMethods,
     *,
     done: Sequence[Any],
     progress: Progress,
     completed: Callable[[Sequence[Any]], None],
 ) -> Any:
-    """Run the steps that are not done yet; `completed` gets the results after each of them."""
+    """Run the steps after those in `done`; call `completed` with all results after each step."""
     if plan.kind != CHAIN:
-        return bounded(plan.steps[0].run(lumos, progress))
+        return limit_size(plan.steps[0].run(lumos, progress))
     results = list(done)
     for step in plan.steps[len(results) :]:
-        results.append(bounded(step.run(lumos, progress)))
+        results.append(limit_size(step.run(lumos, progress)))
         completed(results)
     return {"steps": results}
 
 
-def bounded(report: object) -> Any:
-    """The report as plain values; the longest lists are left out of a large one."""
+def limit_size(report: object) -> Any:
+    """The report as plain values; of a large report, the largest fields are omitted."""
     plain = to_plain(report)
     if not isinstance(plain, dict) or len(to_json(plain)) <= _MAX_RESULT_BYTES:
         return plain
     sizes = {name: len(to_json(value)) for name, value in plain.items()}
-    left_out: dict[str, int] = {}
+    omitted: dict[str, int] = {}
     for name in sorted(sizes, key=lambda each: sizes[each], reverse=True):
         if sum(sizes.values()) <= _MAX_RESULT_BYTES // 2:
             break
         value = plain.pop(name)
         del sizes[name]
-        left_out[name] = len(value) if isinstance(value, list | tuple | dict) else 1
-    return plain | {"left_out": left_out}
+        omitted[name] = len(value) if isinstance(value, list | tuple | dict) else 1
+    return plain | {"left_out": omitted}
 
 
 def is_permanent(problem: BaseException) -> bool:
@@ -484,26 +484,26 @@ def is_permanent(problem: BaseException) -> bool:
     return isinstance(problem, MisuseError)
 
 
-def _kind(name: str) -> type[JobArguments]:
+def _arguments_class(name: str) -> type[JobArguments]:
     if name not in KINDS:
         raise UnknownName("kind of job", name, KINDS)
     return KINDS[name]
 
 
 def _check(kind: str, arguments: Mapping[str, Any]) -> JobArguments:
-    expected = _kind(kind)
+    arguments_class = _arguments_class(kind)
     if any(mask_arguments([text], text) != text for text in _texts(arguments)):
         raise MisuseError(
             f"The arguments of {kind} contain a password or token, and jobs store no secrets. "
             "Configure the source in lumos.yaml, with the secret in a variable."
         )
     try:
-        return from_plain(dict(arguments), expected)
+        return from_plain(dict(arguments), arguments_class)
     except msgspec.ValidationError as problem:
         text = (
             str(problem).replace("Object contains", "it has").replace("Object missing", "it has no")
         )
-        names = ", ".join(expected.__struct_fields__)
+        names = ", ".join(arguments_class.__struct_fields__)
         raise MisuseError(
             f"The arguments of {kind} are wrong: {text}. Known arguments: {names}."
         ) from None
@@ -527,8 +527,8 @@ def _required(text: str, example: str) -> str:
     return text
 
 
-def _anchor(arguments: JobArguments, *names: str) -> None:
-    """Make local paths absolute, since workers run in other folders than the requester."""
+def _make_absolute(arguments: JobArguments, *names: str) -> None:
+    """Make local paths absolute, since workers run in other folders."""
     for name in names:
         value = getattr(arguments, name)
         if isinstance(value, tuple):

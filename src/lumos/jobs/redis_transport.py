@@ -1,7 +1,7 @@
 """Redis Streams: each message wakes one worker of the consumer group.
 
-The stream is bounded. A message stays pending until its job has ended; if its worker vanishes,
-another one claims it. Without Redis, workers look into the registry every few seconds.
+The length of the stream is limited. A message stays pending until its job has ended; if its worker
+vanishes, another worker claims it. While Redis is down, workers poll the registry of jobs.
 """
 
 import logging
@@ -20,8 +20,8 @@ _log = logging.getLogger(__name__)
 _GROUP: Final = "workers"
 _MAX_LENGTH: Final = 10_000
 _TIMEOUT_SECONDS: Final = 5
-# The maximum number of messages; more would wake workers without need.
-_MAX_ANNOUNCED: Final = 1_000
+# The maximum number of messages to send at once: more workers than this are unlikely.
+_MAX_MESSAGES_AT_ONCE: Final = 1_000
 
 
 class RedisTransport(JobTransport):
@@ -47,9 +47,9 @@ class RedisTransport(JobTransport):
         self._is_down = False
 
     def announce(self, jobs: int = 1) -> None:
-        with self._tolerating():
+        with self._tolerate_errors():
             pipeline = self._redis.pipeline(transaction=False)
-            for _ in range(min(jobs, _MAX_ANNOUNCED)):
+            for _ in range(min(jobs, _MAX_MESSAGES_AT_ONCE)):
                 pipeline.xadd(self._stream, {"ready": "1"}, maxlen=_MAX_LENGTH, approximate=True)
             pipeline.execute()
 
@@ -57,19 +57,19 @@ class RedisTransport(JobTransport):
         left = seconds
         while left > 0 and not stop.is_set():
             step = min(left, STEP_SECONDS)
-            with self._tolerating() as is_reached:
-                found = self._claim_idle() or self._read(step)
-                if found is not None:
-                    return found
-            if not is_reached():
+            with self._tolerate_errors() as has_responded:
+                message = self._claim_idle() or self._read(step)
+                if message is not None:
+                    return message
+            if not has_responded():
                 stop.wait(min(left, self._poll_seconds))
                 return None
             left -= step
         return None
 
     def close(self) -> None:
-        with self._tolerating():
-            # A consumer that owns pending messages stays, so that others can claim these.
+        with self._tolerate_errors():
+            # Do not delete a consumer with pending messages, so that others can claim these.
             pending = self._in_group(
                 self._redis.xpending_range,
                 self._stream,
@@ -84,11 +84,11 @@ class RedisTransport(JobTransport):
         self._redis.close()
 
     def pending(self) -> int:
-        """The number of messages that were delivered and not settled."""
+        """The number of messages that were delivered but not settled yet."""
         return int(self._in_group(self._redis.xpending, self._stream, _GROUP)["pending"])
 
     def _claim_idle(self) -> JobMessage | None:
-        """A message whose worker has not responded for as long as a lease lasts."""
+        """Claim a message whose worker has not responded for the duration of a lease."""
         _, messages, *_ = self._in_group(
             self._redis.xautoclaim,
             self._stream,
@@ -100,7 +100,7 @@ class RedisTransport(JobTransport):
         return RedisMessage(self, messages[0][0]) if messages else None
 
     def _read(self, seconds: float) -> JobMessage | None:
-        found = self._in_group(
+        streams = self._in_group(
             self._redis.xreadgroup,
             _GROUP,
             self._consumer,
@@ -108,9 +108,9 @@ class RedisTransport(JobTransport):
             count=1,
             block=max(1, int(seconds * 1000)),
         )
-        if not found:
+        if not streams:
             return None
-        ((_stream, messages),) = found
+        ((_stream, messages),) = streams
         return RedisMessage(self, messages[0][0])
 
     def _in_group(self, command: Any, *args: Any, **options: Any) -> Any:
@@ -129,7 +129,7 @@ class RedisTransport(JobTransport):
 
     def acknowledge(self, id: Any) -> None:
         """Remove a message."""
-        with self._tolerating():
+        with self._tolerate_errors():
             pipeline = self._redis.pipeline(transaction=True)
             pipeline.xack(self._stream, _GROUP, id)
             pipeline.xdel(self._stream, id)
@@ -137,19 +137,22 @@ class RedisTransport(JobTransport):
 
     def keep(self, id: Any) -> None:
         """Reset the idle time of a message."""
-        with self._tolerating():
+        with self._tolerate_errors():
             self._redis.xclaim(self._stream, _GROUP, self._consumer, 0, [id], justid=True)
 
     @contextmanager
-    def _tolerating(self) -> Iterator[Any]:
-        """Log once that Redis cannot be reached, and continue without it."""
-        reached = True
+    def _tolerate_errors(self) -> Iterator[Any]:
+        """If Redis does not respond, log it once and continue.
+
+        Yields a function that returns whether Redis has responded.
+        """
+        has_responded = True
         try:
-            yield lambda: reached
+            yield lambda: has_responded
         except self._errors as problem:
-            reached = False
+            has_responded = False
             if not self._is_down:
-                # The message of the library, which does not contain the password of the URL.
+                # Messages of the library do not contain the password of the URL.
                 _log.warning("Redis does not respond (%s); jobs are polled.", problem)
             self._is_down = True
         else:

@@ -1,4 +1,4 @@
-"""What `lumos job`, `run`, `worker` and `schedule` report."""
+"""The reports of `lumos job`, `run`, `worker` and `schedule`."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
@@ -20,10 +20,10 @@ _MAX_PROBLEMS: Final = 20
 
 
 class JobSummary(Report, frozen=True, kw_only=True):
-    """A job in a list; `steps` and `completed_steps` count the steps of a chain.
+    """A job in a list; `steps` and `completed_steps` are numbers of steps of a chain.
 
-    `problems` are those that its commands reported although they succeeded, such as files that
-    could not be read.
+    `problems` are the problems that its commands reported, such as files that could not be read.
+    Commands can succeed in spite of problems.
     """
 
     id: int
@@ -46,13 +46,13 @@ class JobSummary(Report, frozen=True, kw_only=True):
     @classmethod
     def of(cls, job: JobRecord) -> "JobSummary":
         """The summary of a job."""
-        return cls(**_summary(job))
+        return cls(**_summary_fields(job))
 
 
 class JobReport(JobSummary, frozen=True, kw_only=True):
     """The report of `lumos job show`, `cancel`, `retry` and `lumos run`.
 
-    `result` is the report of the command that the job ran, or those of all steps so far.
+    `result` is the report of the command that the job ran, or the reports of all completed steps.
     """
 
     format_version: str = FORMAT_VERSION
@@ -69,12 +69,12 @@ class JobReport(JobSummary, frozen=True, kw_only=True):
 
     @classmethod
     def with_log(cls, job: JobRecord, log: tuple[JobLogLine, ...]) -> "JobReport":
-        """Everything about a job."""
+        """The report of a job with the lines of its log."""
         result = job.result
         if result is None and job.completed_steps:
             result = {"steps": list(job.completed_steps)}
         return cls(
-            **_summary(job),
+            **_summary_fields(job),
             arguments=job.arguments,
             time_limit=job.time_limit,
             idempotency_key=job.idempotency_key,
@@ -89,7 +89,7 @@ class JobReport(JobSummary, frozen=True, kw_only=True):
 
 
 class JobListReport(Report, frozen=True, kw_only=True):
-    """The report of `lumos job list`; `counts` are those of all jobs by state."""
+    """The report of `lumos job list`; `counts` are the numbers of all jobs by state."""
 
     format_version: str = FORMAT_VERSION
     jobs: tuple[JobSummary, ...]
@@ -97,10 +97,10 @@ class JobListReport(Report, frozen=True, kw_only=True):
 
 
 class WorkerReport(Report, frozen=True, kw_only=True):
-    """The report of `lumos worker`: how many attempts ended how.
+    """The report of `lumos worker`: the numbers of attempts by outcome.
 
-    `scheduled` counts jobs that were made of due schedules, `lost` jobs that other workers took
-    over, and `released` those that were given back when the worker was stopped.
+    `lost` are jobs that other workers took over, and `released` jobs that were returned to the
+    queue when the worker was stopped. `scheduled` is the number of jobs created from schedules.
     """
 
     format_version: str = FORMAT_VERSION
@@ -136,7 +136,7 @@ class ScheduleSummary(Report, frozen=True, kw_only=True):
     @classmethod
     def of(cls, record: ScheduleRecord) -> "ScheduleSummary":
         """The summary of a schedule."""
-        return cls(**_schedule(record))
+        return cls(**_schedule_fields(record))
 
 
 class ScheduleReport(ScheduleSummary, frozen=True, kw_only=True):
@@ -146,7 +146,7 @@ class ScheduleReport(ScheduleSummary, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, record: ScheduleRecord) -> "ScheduleReport":
-        return cls(**_schedule(record))
+        return cls(**_schedule_fields(record))
 
 
 class ScheduleListReport(Report, frozen=True, kw_only=True):
@@ -163,7 +163,7 @@ class ScheduleRemovedReport(Report, frozen=True, kw_only=True):
     name: str
 
 
-def _summary(job: JobRecord) -> dict[str, Any]:
+def _summary_fields(job: JobRecord) -> dict[str, Any]:
     names = (
         "id", "kind", "state", "priority", "attempts", "max_attempts", "progress", "error",
         "requested_by", "created_at", "not_before", "started_at", "finished_at",
@@ -182,16 +182,16 @@ def _problems(reports: Iterable[Any]) -> Iterator[str]:
         if not isinstance(report, dict):
             continue
         yield from _problems(report.get("steps") or ())
-        found = report.get("problems")
-        for problem in found if isinstance(found, list) else ():
+        problems = report.get("problems")
+        for problem in problems if isinstance(problems, list) else ():
             if isinstance(problem, str):
                 yield problem
             elif not problem.get("remark") and problem.get("severity") != "remark":
-                place = problem.get("path") or problem.get("place") or ""
+                location = problem.get("path") or problem.get("location") or ""
                 line = f":{problem['line']}" if problem.get("line") else ""
-                yield f"{place}{line}: {problem.get('reason')}".removeprefix(": ")
+                yield f"{location}{line}: {problem.get('reason')}".removeprefix(": ")
 
 
-def _schedule(record: ScheduleRecord) -> dict[str, Any]:
+def _schedule_fields(record: ScheduleRecord) -> dict[str, Any]:
     values = {name: getattr(record, name) for name in record.__struct_fields__}
     return values | {"next_due": None if record.paused else record.next_due}

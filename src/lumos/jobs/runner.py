@@ -1,9 +1,10 @@
 """Runs jobs in a child process, which can be stopped at any time.
 
-Python cannot stop a thread, and a scan spends its time inside of Spark. So a worker has one child
-process for each job that it runs at a time. The child is used again for the next job, since its
-JVM is warm then; it is replaced after a failure, and after some jobs to bound its memory. When the
-worker dies, the child's stdin is closed and the child ends with everything that it started.
+Python cannot stop a thread, and a scan spends most of its time inside Spark. Therefore a worker has
+one child process for each job that it runs at a time. The child is reused for the next job, since
+its JVM is already running; it is replaced after a failure and, to limit its memory, after a number
+of jobs. If the worker dies, the child's stdin is closed, and the child ends with all processes that
+it started.
 """
 
 import os
@@ -25,16 +26,16 @@ from lumos.model.json_codec import to_json
 from lumos.tracing import trace_headers
 
 _MODULE: Final = "lumos.cli.job_runner"
-# How long a child may take to cancel its Spark jobs.
+# The time for a child to cancel its Spark jobs.
 _STOP_SECONDS: Final = 10.0
-# How long the system may take to end killed processes; freeing a JVM's memory takes a moment.
+# The time for the system to end killed processes; freeing the memory of a JVM takes a moment.
 _KILL_SECONDS: Final = 5.0
-_MAX_JOBS: Final = 50
-_READ_BYTES: Final = 64 * 1024
+_MAX_JOBS_PER_CHILD: Final = 50
+_READ_SIZE: Final = 64 * 1024
 
 
 class JobEvent(msgspec.Struct, frozen=True, tag_field="event"):
-    """What a child reports about its job."""
+    """A message from a child about its job."""
 
 
 class ProgressEvent(JobEvent, frozen=True, tag="progress"):
@@ -56,13 +57,13 @@ class StepsEvent(JobEvent, frozen=True, tag="steps"):
 
 
 class SuccessEvent(JobEvent, frozen=True, tag="success"):
-    """The job is done."""
+    """The job has succeeded."""
 
     result: Any
 
 
 class FailureEvent(JobEvent, frozen=True, tag="failure"):
-    """The job failed; the next attempt would fail too if that is permanent."""
+    """The job failed; if the failure is `permanent`, another attempt would fail too."""
 
     error: str
     permanent: bool
@@ -73,7 +74,7 @@ _decode_event: Final = msgspec.json.Decoder[AnyJobEvent](AnyJobEvent).decode
 
 
 class RunnerRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a child has to do, and with which configuration."""
+    """The job that a child runs, and its configuration."""
 
     config: str | None
     overrides: dict[str, Any]
@@ -97,15 +98,18 @@ class JobRunner(ABC):
 
     @abstractmethod
     def start(self, job: JobRecord) -> None:
-        """Begin with a job."""
+        """Start a job."""
 
     @abstractmethod
     def poll(self, seconds: float) -> Sequence[AnyJobEvent]:
-        """The next events, or none after some time; the last event of a job ends it."""
+        """The next events; empty after `seconds` without any.
+
+        A success or failure event is the last event of a job.
+        """
 
     @abstractmethod
     def stop(self) -> None:
-        """Stop the running job, and everything that it started."""
+        """Stop the running job and all processes that it started."""
 
     def close(self) -> None:
         """End the runner between jobs."""
@@ -113,7 +117,7 @@ class JobRunner(ABC):
 
 
 class ProcessRunner(JobRunner):
-    """Runs jobs in a child process with a configuration file and overrides of it."""
+    """Runs jobs in a child process, with a configuration file and overrides."""
 
     def __init__(
         self,
@@ -137,12 +141,12 @@ class ProcessRunner(JobRunner):
             completed_steps=job.completed_steps,
             trace=trace_headers(),
         )
-        if self._jobs >= _MAX_JOBS:
+        if self._jobs >= _MAX_JOBS_PER_CHILD:
             self.stop()
         try:
             self._write(to_json(request) + b"\n")
         except BrokenPipeError:
-            # The child ended between two jobs.
+            # The child has ended between two jobs: start another one.
             self.stop()
             self._write(to_json(request) + b"\n")
         self._jobs += 1
@@ -156,7 +160,7 @@ class ProcessRunner(JobRunner):
             while b"\n" not in self._buffer and (left := deadline - monotonic()) > 0:
                 if not selector.select(left):
                     break
-                received = os.read(output.fileno(), _READ_BYTES)
+                received = os.read(output.fileno(), _READ_SIZE)
                 if not received:
                     code = self._child.wait()
                     self.stop()
@@ -165,7 +169,7 @@ class ProcessRunner(JobRunner):
         *lines, self._buffer = self._buffer.split(b"\n")
         events: list[AnyJobEvent] = [_decode_event(line) for line in lines]
         if events and isinstance(events[-1], FailureEvent):
-            # The JVM may be the reason, so the next job gets a new child.
+            # Use a new child for the next job, since the JVM may have caused the failure.
             self.stop()
         return events
 
@@ -177,8 +181,8 @@ class ProcessRunner(JobRunner):
         child.terminate()
         with suppress(subprocess.TimeoutExpired):
             child.wait(_STOP_SECONDS)
-        # Also ends what the child has started, such as a JVM that ignores SIGTERM. Killing is
-        # asynchronous, and the next job must not share files or ports with this one.
+        # Also kill processes that the child has started, such as a JVM that ignores SIGTERM, and
+        # wait for their end, so that the next job does not share files or ports with this one.
         with suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
             child.wait()
@@ -208,12 +212,12 @@ class ProcessRunner(JobRunner):
 
 
 def _pipe(stream: IO[bytes] | None) -> IO[bytes]:
-    assert stream is not None, "both pipes were asked for"
+    assert stream is not None, "stdin and stdout are opened as pipes"
     return stream
 
 
 def child_events(output: IO[bytes]) -> Callable[[AnyJobEvent], None]:
-    """How a child sends events to its worker."""
+    """Return the function with which a child sends events to its worker."""
 
     def send(event: AnyJobEvent) -> None:
         output.write(to_json(event) + b"\n")

@@ -15,13 +15,13 @@ _log = logging.getLogger(__name__)
 def fire_due(
     registry: JobRegistry, request_for: Callable[[ScheduleRecord, datetime], JobRequest | None]
 ) -> int:
-    """Make jobs of all schedules that are due, and return their number.
+    """Create jobs for all schedules that are due, and return the number of jobs.
 
-    A due time without a request is skipped.
-    Any number of workers may do this at the same time: each due time becomes one job.
+    Due times for which `request_for` returns None are skipped. Any number of workers may call this
+    at the same time: only one job is created for each due time.
     """
     now = registry.now()
-    made = 0
+    created = 0
     for record in registry.schedules.due(now):
         try:
             times, upcoming = due_now(
@@ -35,8 +35,8 @@ def fire_due(
                 (due, request_for(record, due) if is_run else None) for due, is_run in times
             ]
         except LumosError as problem:
-            # A schedule that another version of Lumos wrote must not stop the others.
+            # An invalid schedule, for example of another version, must not stop the others.
             _log.warning("The schedule '%s' cannot be run: %s", record.name, problem)
             continue
-        made += len(registry.schedules.fire(record, requests, next_due=upcoming))
-    return made
+        created += len(registry.schedules.fire(record, requests, next_due=upcoming))
+    return created

@@ -25,7 +25,7 @@ _MAX_JITTER: Final = 24 * 3600
 
 
 class Schedules:
-    """Adds, pauses and removes schedules; workers make jobs of them when they are due."""
+    """Adds, pauses and removes schedules; workers create jobs when they are due."""
 
     def __init__(
         self,
@@ -53,13 +53,13 @@ class Schedules:
     ) -> ScheduleReport:
         """Run steps such as `ingest:sources.yaml` at the times of a cron expression.
 
-        `jitter` delays each run by up to as many seconds. `catch_up` decides about times that
-        passed while no worker was running: `none` skips them, `last` runs once, `all` runs every
-        one of them.
+        `jitter` is the maximum random delay of a run in seconds. `catch_up` says what to do about
+        runs that were missed while no worker was running: `none` skips them, `last` runs the
+        schedule once, `all` runs it once for each.
         """
         if not _NAME.fullmatch(name):
             raise MisuseError(
-                f"'{name[:100]}' is not a name of a schedule. Use up to 100 letters, digits, "
+                f"'{name[:100]}' is not a valid name of a schedule. Use up to 100 letters, digits, "
                 "dots, hyphens and underscores."
             )
         if catch_up not in get_args(CatchUp):
@@ -68,7 +68,7 @@ class Schedules:
             raise MisuseError(f"The jitter must be 0 to {_MAX_JITTER:,} seconds, not {jitter:,}.")
         plan = plan_steps(steps)
         expression, zone = parse_cron(cron), parse_timezone(timezone)
-        # Checks the remaining values, as those of a job.
+        # Checks the remaining values like those of a job.
         request = self._jobs.request(
             plan, priority=priority, max_attempts=max_attempts, time_limit=time_limit
         )
@@ -102,15 +102,15 @@ class Schedules:
 
     def list(self) -> ScheduleListReport:
         """All schedules by name."""
-        found = self._store().jobs.schedules.list()
-        return ScheduleListReport(schedules=tuple(map(ScheduleSummary.of, found)))
+        records = self._store().jobs.schedules.list()
+        return ScheduleListReport(schedules=tuple(map(ScheduleSummary.of, records)))
 
     def show(self, name: str) -> ScheduleReport:
         """One schedule."""
         return ScheduleReport.of(self._find(name))
 
     def remove(self, name: str) -> ScheduleRemovedReport:
-        """Remove a schedule; jobs that it has made stay."""
+        """Remove a schedule; jobs that were created from it are not removed."""
         self._find(name)
         if name.startswith(CONFIGURED):
             reminder = name.removeprefix(CONFIGURED)
@@ -122,17 +122,17 @@ class Schedules:
         return ScheduleRemovedReport(name=name)
 
     def pause(self, name: str) -> ScheduleReport:
-        """Make no more jobs of a schedule until it is resumed."""
+        """Pause a schedule: no jobs are created from it until it is resumed."""
         self._find(name)
         self._store().jobs.schedules.pause(name, paused=True)
         return self.show(name)
 
     def resume(self, name: str) -> ScheduleReport:
-        """Resume a paused schedule with its next due time; those during the pause are skipped."""
+        """Resume a paused schedule; due times during the pause are skipped."""
         record = self._find(name)
         registry = self._store().jobs
         if record.paused:
-            # Not before the last one, in case the clock was set back.
+            # Start at the last due time if the clock was set back, so that no run is repeated.
             now = registry.now()
             start = now if record.last_due is None else max(now, record.last_due)
             due = next_due(record.cron, record.timezone, start)

@@ -42,7 +42,7 @@ _MAX_KEY_LENGTH: Final = 200
 _MAX_TIME_LIMIT: Final = 7 * 24 * 3600
 _MAX_LISTED: Final = 1_000
 _MAX_CONCURRENCY: Final = 64
-_WATCH_SECONDS: Final = 0.5
+_WAIT_SECONDS: Final = 0.5
 
 
 class UnknownJob(MisuseError):
@@ -54,7 +54,7 @@ class UnknownJob(MisuseError):
 
 
 class Jobs:
-    """Requests jobs, shows and stops them, and runs them."""
+    """Submits, shows, cancels and runs jobs."""
 
     def __init__(
         self,
@@ -89,11 +89,11 @@ class Jobs:
         concurrency_key: str | None = None,
         requested_by: str | None = None,
     ) -> JobReport:
-        """Put a job into the queue; a worker runs it.
+        """Put a job into the queue, from which a worker takes it.
 
-        The same `idempotency_key` puts it there only once. Jobs with the same `concurrency_key`,
-        by default the source or catalog that they work on, run one at a time unless jobs.limits
-        allows more.
+        Of several calls with the same `idempotency_key`, only the first adds a job. Jobs with the
+        same `concurrency_key` (by default their source or catalog) run one at a time, unless
+        jobs.limits allows more.
         """
         request = self.request(
             plan_job(kind, arguments or {}),
@@ -119,7 +119,7 @@ class Jobs:
         concurrency_key: str | None = None,
         requested_by: str | None = None,
     ) -> JobRequest:
-        """The request for a job, checked and with the defaults of the configuration."""
+        """Check the values for a job, and add the defaults of the configuration."""
         for kind in plan.kinds:
             self._settings.switches.require_job(kind)
         settings = self._settings.jobs
@@ -162,8 +162,8 @@ class Jobs:
     ) -> JobReport:
         """Run steps such as `ingest:sources.yaml` one after the other, as one job.
 
-        `resume` continues an earlier job with its first unfinished step. With `detach`, the job is
-        left to a worker. Without it, there is one attempt by default.
+        `resume` continues an earlier job with its first unfinished step. With `detach`, a worker
+        runs the job; without it, the job runs here, by default with a single attempt.
         """
         if resume is not None:
             if steps:
@@ -188,7 +188,7 @@ class Jobs:
         before: int | None = None,
         limit: int = 50,
     ) -> JobListReport:
-        """Jobs, newest first; `before` continues an earlier list after its last id."""
+        """The jobs, newest first; `before` is the last id of an earlier list to continue."""
         known = get_args(JobState)
         for state in states:
             if state not in known:
@@ -197,8 +197,8 @@ class Jobs:
             raise UnknownName("kind of job", kind, (CHAIN, *KINDS))
         _check_range("limit", limit, 1, _MAX_LISTED)
         registry = self._store().jobs
-        chosen: list[Any] = list(states)
-        jobs = registry.list(states=chosen, kind=kind, before=before, limit=limit)
+        selected_states: list[Any] = list(states)
+        jobs = registry.list(states=selected_states, kind=kind, before=before, limit=limit)
         return JobListReport(jobs=tuple(map(JobSummary.of, jobs)), counts=registry.counts())
 
     def show(self, id: int) -> JobReport:
@@ -241,10 +241,10 @@ class Jobs:
         abort: threading.Event | None = None,
         on_outcome: Callable[[JobSummary, JobOutcome], None] = lambda _job, _outcome: None,
     ) -> WorkerReport:
-        """Run jobs until `stop` is set, or with `once` until none is ready.
+        """Run jobs until `stop` is set or, with `once`, until no job is ready.
 
-        Jobs that are running then are finished, unless `abort` is set: they are stopped and given
-        back.
+        Running jobs are then finished, unless `abort` is set: in this case they are stopped and
+        returned to the queue.
         """
         _check_range("number of jobs at a time", concurrency, 1, _MAX_CONCURRENCY)
         registry = create_when_reachable(self._make_store).jobs
@@ -280,10 +280,10 @@ class Jobs:
         on_progress: Callable[[JobRecord, JobProgress], None] = lambda _job, _progress: None,
         on_outcome: Callable[[JobRecord, JobOutcome], None] = lambda _job, _outcome: None,
     ) -> JobWorker:
-        """A worker for the threads of another program, such as a server.
+        """Create a worker that runs in threads of another program, such as a server.
 
-        It runs reminders on the schedules of the configuration. With `watches`, it also watches
-        sources if change_detection.enabled is true.
+        It runs reminders on their configured schedules. With `watches`, it also watches sources if
+        change_detection.enabled is true.
         """
         registry = self._make_store().jobs
         update_configured(registry, self._settings)
@@ -305,10 +305,10 @@ class Jobs:
         return is_on and self._settings.change_detection.enabled is True
 
     def _request_watcher(self, registry: JobRegistry) -> None:
-        """Put a watcher into the queue, unless there is one; workers share it."""
+        """Put a watcher into the queue, unless there is one already: all workers share it."""
         last = next(iter(registry.list(states=(), kind=WATCH, before=None, limit=1)), None)
         if last is None or last.state in FINISHED_STATES:
-            # The key is the same for workers that are started at the same time.
+            # Workers that are started at the same time use the same key, so only one job is added.
             key = f"{WATCH} after {0 if last is None else last.id}"
             request = self.request(
                 plan_job(WATCH, {}), max_attempts=_MAX_ATTEMPTS, idempotency_key=key
@@ -327,7 +327,7 @@ class Jobs:
         )
 
     def close(self) -> None:
-        """Close the connections to what wakes workers; the next use opens them again."""
+        """Close the connections of the transport; the next use opens them again."""
         with self._lock:
             opened, self._opened = self._opened, None
         if opened is not None:
@@ -357,7 +357,7 @@ class Jobs:
     def _submit(self, request: JobRequest) -> JobReport:
         registry = self._make_store().jobs
         job, is_new = registry.submit(request)
-        # As JSON: what was read from the store has lists instead of tuples.
+        # Compare JSON, since values from the store have lists instead of tuples.
         if to_json([job.kind, job.arguments]) != to_json([request.kind, request.arguments]):
             raise MisuseError(
                 f"The idempotency key '{request.idempotency_key}' belongs to job {job.id}, which "
@@ -368,7 +368,7 @@ class Jobs:
         return JobReport.with_log(job, registry.log(job.id))
 
     def _run_here(self, id: int, progress: Progress) -> JobReport:
-        """Run a job in this process's worker, or wait for the worker that was faster."""
+        """Run a job in this process, or wait for it if another worker has taken it."""
 
         def show(_job: JobRecord, now: JobProgress) -> None:
             progress(now.step, files=now.files, share=now.share, unit=now.unit)
@@ -381,13 +381,13 @@ class Jobs:
                 if report.state in FINISHED_STATES:
                     return report
                 worker.refill_queue()
-                sleep(_WATCH_SECONDS)
+                sleep(_WAIT_SECONDS)
         except KeyboardInterrupt:
             self._interrupt(worker, id)
             raise
 
     def _interrupt(self, worker: JobWorker, id: int) -> None:
-        """Cancel the job that runs here, so that it can be resumed."""
+        """Cancel the job that runs here, so that it can be resumed later."""
         registry = self._store().jobs
         job = registry.cancel(id)
         if job is not None and job.state == "running" and job.worker == worker.name:

@@ -1,4 +1,4 @@
-"""The store as transport: SQLite is polled, PostgreSQL notifies."""
+"""The store as transport: workers poll SQLite, and PostgreSQL notifies them."""
 
 import threading
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from lumos.store.jobs import CHANNEL
 class PollingTransport(JobTransport):
     """For SQLite: workers query the registry every few seconds.
 
-    Workers of the same process are woken at once.
+    Only workers of the process that adds a job are woken at once.
     """
 
     def __init__(self, poll_seconds: float) -> None:
@@ -43,7 +43,7 @@ class PostgresTransport(JobTransport):
         self._connections: list[Any] = []
 
     def announce(self, jobs: int = 1) -> None:
-        """Nothing to do: the registry's transaction has notified."""
+        """Do nothing: the transaction that added the job has already notified the workers."""
 
     def subscribe(self) -> None:
         with self._listening():
@@ -52,7 +52,7 @@ class PostgresTransport(JobTransport):
     def unsubscribe(self) -> None:
         connection = getattr(self._local, "connection", None)
         if connection is not None:
-            self._forget(connection)
+            self._close_connection(connection)
 
     def wait(self, seconds: float, stop: threading.Event) -> JobMessage | None:
         deadline = monotonic() + seconds
@@ -65,11 +65,11 @@ class PostgresTransport(JobTransport):
 
     def close(self) -> None:
         for connection in list(self._connections):
-            self._forget(connection)
+            self._close_connection(connection)
 
     @contextmanager
     def _listening(self) -> Iterator[Any]:
-        """This thread's own connection, which listens; after an error, a new one is opened."""
+        """The listening connection of this thread; an error closes it."""
         import psycopg
 
         connection: Any = getattr(self._local, "connection", None)
@@ -87,15 +87,15 @@ class PostgresTransport(JobTransport):
         except psycopg.Error as problem:
             self.unsubscribe()
             raise StoreNotUsable(
-                f"The store {self._database.location} does not answer. Check that the server is "
-                "running and that storage.connection_string names it."
+                f"The store {self._database.location} does not respond. Check that the server is "
+                "running and that storage.connection_string is its address."
             ) from problem
 
-    def _forget(self, connection: Any) -> None:
+    def _close_connection(self, connection: Any) -> None:
         if getattr(self._local, "connection", None) is connection:
             self._local.connection = None
         # Another thread may close all connections at the same time.
         with suppress(ValueError):
             self._connections.remove(connection)
-        # Not through the pool, which would first roll back on a connection that may be lost.
+        # Bypass the pool, which would first send a rollback over a connection that may be lost.
         connection.dbapi_connection.close()

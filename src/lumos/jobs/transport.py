@@ -1,7 +1,7 @@
 """Transports, which wake workers when a job is ready.
 
-A transport only wakes workers: what is ready, and who may run it, is decided in the registry. So a
-lost or repeated message costs a query and never a job.
+A transport only wakes workers. Only the registry of jobs decides which jobs are ready and who may
+run them, so a lost or repeated message costs a query and never a job.
 """
 
 import threading
@@ -13,7 +13,7 @@ STEP_SECONDS: Final = 0.5
 
 
 class JobMessage:
-    """A wake-up message; this kind is not delivered again."""
+    """A message that wakes a worker; subclasses are delivered again until they are settled."""
 
     def refresh(self) -> None:
         """Prevent other workers from claiming the message."""
@@ -27,13 +27,13 @@ class JobTransport(ABC):
 
     @abstractmethod
     def announce(self, jobs: int = 1) -> None:
-        """Wake as many workers as there are new jobs; never fails because of the transport."""
+        """Wake a worker for each of `jobs` new jobs; errors of the transport are not raised."""
 
     def subscribe(self) -> None:  # noqa: B027 - only some transports drop messages nobody waits for
-        """From now on, messages wait for this thread's next call of `wait`."""
+        """Keep messages from now on for the next call of `wait` by this thread."""
 
     def unsubscribe(self) -> None:  # noqa: B027 - see `subscribe`
-        """This thread waits for no more messages."""
+        """Keep no more messages for this thread."""
 
     @abstractmethod
     def wait(self, seconds: float, stop: threading.Event) -> JobMessage | None:

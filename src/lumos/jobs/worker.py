@@ -1,7 +1,7 @@
 """The worker: leases jobs from the registry, runs them and records their results.
 
-While a job runs, the worker extends its lease. If it cannot do that for as long as the lease
-lasts, it stops the job, because another worker may take it over from then on.
+While a job runs, the worker extends its lease. If the lease expires because the store cannot be
+reached, the worker stops the job, since another worker may take it over.
 """
 
 import logging
@@ -38,7 +38,7 @@ from lumos.tracing import AttributeValue, span, without_tracing
 _log = logging.getLogger(__name__)
 _MAX_HEARTBEAT_SECONDS: Final = 3.0
 _TICK_SECONDS: Final = 1.0
-# How often the registry is searched for jobs whose messages were lost.
+# The interval of searching the registry for jobs whose messages were lost.
 _SWEEP_SECONDS: Final = 15.0
 _PRUNE_SECONDS: Final = 3600.0
 _WAIT_SECONDS: Final = 30.0
@@ -50,21 +50,20 @@ _FAILED_OUTCOMES: Final = ("failed", "retried", "lost")
 
 
 def retry_delay(settings: JobSettings, attempts: int, fraction: float) -> timedelta:
-    """The back-off after a number of attempts: exponential with full jitter.
+    """The delay after a number of attempts: exponential backoff with full jitter.
 
-    `fraction` from 0 to 1 is the share of the longest delay.
+    `fraction` is a random number from 0 to 1, the share of the longest delay.
     """
     longest = min(settings.max_retry_seconds, settings.retry_seconds * 2 ** min(attempts - 1, 30))
     return timedelta(seconds=longest * fraction)
 
 
 class JobWorker:
-    """Runs jobs, `concurrency` at a time; `fire` makes jobs of due schedules.
+    """Runs jobs, `concurrency` at a time; `fire` creates jobs of due schedules.
 
-    `on_sweep` is called every few seconds while the worker runs.
-
-    When `abort` is set, running jobs are stopped and given back to the registry. With `watches`,
-    the worker also runs a watcher of sources until it is stopped, in addition to other jobs.
+    `on_sweep` is called every few seconds while the worker runs. When `abort` is set, running jobs
+    are stopped and returned to the queue. With `watches`, the worker also runs a watcher of sources
+    until it is stopped, in addition to other jobs.
     """
 
     def __init__(
@@ -100,9 +99,11 @@ class JobWorker:
         self._lock = threading.Lock()
 
     def run(self, stop: threading.Event) -> None:
-        """Run jobs until `stop` is set; jobs that are running then are finished."""
+        """Run jobs until `stop` is set, then finish the running jobs."""
         ended = threading.Event()
-        keeper = threading.Thread(target=self._keep, args=(ended,), name="lumos-job-keeper")
+        keeper = threading.Thread(
+            target=self._maintain_queue, args=(ended,), name="lumos-job-keeper"
+        )
         keeper.start()
         try:
             slots = [lambda runner: self._work(runner, stop)] * self._concurrency
@@ -120,7 +121,7 @@ class JobWorker:
         self._run_slots([lambda runner: self._drain(runner, ended)] * self._concurrency)
 
     def run_job(self, id: int) -> bool:
-        """Run one job here; False if it is not ready or another worker runs it."""
+        """Run one job; return False if it is not ready or another worker runs it."""
         job = self._registry.claim(self.name, lease=self._lease, id=id)
         if job is None:
             return False
@@ -137,7 +138,7 @@ class JobWorker:
             self.scheduled += fired
             self._transport.announce(fired)
         if recovered := self._registry.recover():
-            _log.warning("Took %d jobs back from workers that vanished.", recovered)
+            _log.warning("Returned %d jobs of vanished workers to the queue.", recovered)
             self._transport.announce(recovered)
 
     def _run_slots(self, slots: Sequence[Callable[[JobRunner], None]]) -> None:
@@ -172,7 +173,7 @@ class JobWorker:
             self._run(job, runner, JobMessage())
 
     def _claim(self, *, is_watcher: bool = False) -> JobRecord | None:
-        """Lease a job: a watcher, or one that comes to an end."""
+        """Lease a job: a watcher if `is_watcher`, else a job of another kind."""
         return self._registry.claim(
             self.name,
             lease=self._lease,
@@ -184,13 +185,13 @@ class JobWorker:
         message: JobMessage = JobMessage()
         while not stop.is_set():
             try:
-                # Before the registry is read, so that no message in between is missed.
+                # Subscribe before reading the registry, so that no message in between is missed.
                 self._transport.subscribe()
                 job = self._claim(is_watcher=is_watcher)
                 if job is None:
                     message.settle()
-                    # Looks into the registry in any case: messages may get lost.
-                    message = self._transport.wait(self._patience(), stop) or JobMessage()
+                    # Read the registry again even without a message, since messages may get lost.
+                    message = self._transport.wait(self._seconds_to_wait(), stop) or JobMessage()
                     continue
             except StoreError as problem:
                 _log.warning("Jobs wait for the store: %s", problem)
@@ -200,17 +201,17 @@ class JobWorker:
             message.settle()
             message = JobMessage()
 
-    def _patience(self) -> float:
-        """The maximum time to wait for a message, which ends when the next job is due."""
+    def _seconds_to_wait(self) -> float:
+        """The seconds to wait for a message, at most until the next job is due."""
         due = self._registry.next_due()
         if due is None:
             return _WAIT_SECONDS
         left = (due - self._registry.now()).total_seconds()
-        # A job that is due already waits for others with its concurrency key.
+        # A job that is already due waits for other jobs with its concurrency key: poll for it.
         return min(_WAIT_SECONDS, left) if left > 0 else self._settings.poll_seconds
 
-    def _keep(self, ended: threading.Event) -> None:
-        """Fire schedules every second; sometimes announce ready jobs and delete old ones."""
+    def _maintain_queue(self, ended: threading.Event) -> None:
+        """Run due schedules every second, announce ready jobs and, rarely, delete old jobs."""
         swept = pruned = -_PRUNE_SECONDS
         while not ended.is_set():
             try:
@@ -238,7 +239,7 @@ class JobWorker:
         message: JobMessage,
         stop: threading.Event | None = None,
     ) -> None:
-        """Run a job to its end, or until `stop` is set."""
+        """Run a job until it ends or `stop` is set."""
         attempt = _Attempt(self, job, runner, message, stop or self._abort)
         facts: dict[str, AttributeValue] = {
             "lumos.job.id": job.id,
@@ -277,7 +278,7 @@ class _Attempt:
         self._settings = worker._settings
         self._registry = worker._registry
         self._heartbeat_seconds = min(_MAX_HEARTBEAT_SECONDS, self._settings.lease_seconds / 4)
-        # On the monotonic clock, so that setting the system clock does not change the lease.
+        # Use the monotonic clock, so that setting the system clock does not change the lease.
         self._lease_ends = monotonic() + self._settings.lease_seconds
         self._progress: JobProgress | None = None
         self._lines: list[str] = []
@@ -337,7 +338,7 @@ class _Attempt:
         return None
 
     def _is_cancelled(self) -> bool:
-        """Extend the lease; whether the job was asked to stop."""
+        """Extend the lease if it is time, and return whether the job was cancelled."""
         now = monotonic()
         if now < self._lease_ends - self._settings.lease_seconds + self._heartbeat_seconds:
             return False
@@ -345,7 +346,7 @@ class _Attempt:
             lines, progress = self._lines, self._progress
             self._lines, self._progress = [], None
             with without_tracing():
-                asked = self._registry.heartbeat(
+                is_cancelled = self._registry.heartbeat(
                     self._job.id,
                     self._job.token,
                     lease=self._worker._lease,
@@ -362,7 +363,7 @@ class _Attempt:
             return False
         self._lease_ends = now + self._settings.lease_seconds
         self._message.refresh()
-        return asked
+        return is_cancelled
 
     def _fail(self, error: str, *, permanent: bool) -> JobOutcome:
         delay = retry_delay(self._settings, self._job.attempts, random.random())
@@ -371,7 +372,7 @@ class _Attempt:
         return "retried" if state == "queued" else "failed"
 
     def _record(self, write: Callable[..., Any], *values: Any, **options: Any) -> Any:
-        """Write to the registry; while it cannot be reached, try again as long as the lease."""
+        """Write to the registry; if the store fails, try again until the lease expires."""
         while True:
             try:
                 return write(self._job.id, self._job.token, *values, **options)
@@ -385,7 +386,7 @@ class _Attempt:
 
 @contextmanager
 def _logged(job: JobRecord) -> Iterator[None]:
-    """A job that breaks the worker's own code must not end the worker."""
+    """Log errors of the worker's own code, so that one job cannot end the worker."""
     try:
         yield
     except LumosError as problem:

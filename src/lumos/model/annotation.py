@@ -1,8 +1,8 @@
 """Annotations of datasets and fields, and their reporters.
 
-Aspects and schemas contain the values that apply. The annotations of each reporter are stored in
-addition, so that a reporter can retract its own without affecting those of others. The data source
-is a reporter like any other.
+Aspects and schemas contain the values that are in effect. The annotations of each reporter are
+stored separately, so that a reporter can retract its own annotations without affecting those of
+others. The data source is a reporter like any other.
 """
 
 from collections.abc import Mapping
@@ -23,20 +23,20 @@ Slot: TypeAlias = Literal[
     "schedule",
 ]
 
-# Reporters. The data source itself: comments in a database, documentation in files.
+# Reporters. The data source: comments in a database, documentation in files.
 DATA_SOURCE: Final = "source"
-# Users: on the command line, in another catalog, and in reviewed files (`file:<path>`).
+# Users: on the command line, in another catalog (import), and in reviewed files (`file:<path>`).
 USER: Final = "user"
 IMPORT: Final = "import"
 FILE: Final = "file:"
-# Inferred from names by rules of the configuration.
+# Rules of the configuration that infer annotations from names.
 INFERRED: Final = "inferred"
 # Reminders about missing documentation (`reminder:<name>`), which flag datasets.
 REMINDER: Final = "reminder:"
 
 
 class AnnotationKey(NamedTuple):
-    """The subject of an annotation: a field (`path` is empty for the dataset itself) and a slot.
+    """The subject of an annotation: a field (for the dataset, `path` is empty) and a slot.
 
     `name` is the tag, term, label, property or owner (`TYPE:kind:name`).
     """

@@ -22,7 +22,7 @@ class Timestamps(Aspect, frozen=True, kw_only=True):
 
 
 class CatalogEntry(Dataset, frozen=True, kw_only=True, omit_defaults=True):
-    """A dataset with fields that belong to no aspect."""
+    """A dataset in a catalog or snapshot, with fields that do not belong to an aspect."""
 
     timestamps: Timestamps | None = None
     deleted: bool = False
@@ -98,10 +98,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class CatalogEntity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Anything else in a catalog, such as a tag, a domain, a dashboard or a pipeline.
 
-    Its URN is `lumos:<kind>:<id>` if every catalog can have it, and otherwise the URN in its own
-    catalog. `parent` and `references` are URNs of entities and datasets, or names of terms, users
-    and groups; `references` is keyed by relation. `raw` contains unmodelled fields, by the catalog
-    that they come from.
+    Its URN is `lumos:<kind>:<id>` for kinds that every catalog can have, and otherwise the URN in
+    its own catalog. `parent` and `references` (by relation) are URNs of entities and datasets, or
+    names of terms, users and groups. `raw` contains unmodelled fields, by catalog.
     """
 
     urn: str
@@ -122,7 +121,7 @@ class CatalogEntity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 def entity_urn(kind: str, *parts: str) -> str:
-    """The URN of an entity that every catalog can have; `/` separates the parts of its id."""
+    """The URN of an entity of a kind that every catalog can have; `/` separates parts of its id."""
     return f"lumos:{kind}:{'/'.join(map(_escape, parts))}"
 
 
@@ -147,7 +146,7 @@ def consumer_urn(entity: str) -> str:
 
 
 def consumer_entity(urn: str) -> str | None:
-    """The URN of the entity with this URN in lineage, or None if it cannot be a consumer."""
+    """The URN of the consumer with a URN in lineage, or None if the URN is not of a consumer."""
     try:
         node = Urn.parse(urn)
     except InvalidUrn:
@@ -158,7 +157,7 @@ def consumer_entity(urn: str) -> str | None:
 
 
 def consumer_kind(entity: CatalogEntity) -> str:
-    """What a consumer is called: its kind, or its type in the tool, such as `notebook`."""
+    """The noun for a consumer: its type in the tool, such as `notebook`, or its kind."""
     return entity.properties.get("type") or entity.kind.replace("_", " ")
 
 

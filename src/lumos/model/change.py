@@ -34,7 +34,7 @@ class FieldRemoved(SchemaChange, frozen=True, kw_only=True, omit_defaults=True, 
 
 
 class TypeChanged(SchemaChange, frozen=True, kw_only=True, omit_defaults=True, tag="type_changed"):
-    """A type change, perhaps of a partition or key column."""
+    """A change of a type; `partition` and `key` are properties of the column."""
 
     before: DataType
     after: DataType
@@ -45,7 +45,10 @@ class TypeChanged(SchemaChange, frozen=True, kw_only=True, omit_defaults=True, t
 class NullabilityChanged(
     SchemaChange, frozen=True, kw_only=True, omit_defaults=True, tag="nullability"
 ):
-    """A change of nullability, perhaps in a key column; `after` true allows nulls."""
+    """A change of nullability: `before` and `after` say whether nulls are allowed.
+
+    `key` is a property of the column.
+    """
 
     before: bool
     after: bool
@@ -135,11 +138,11 @@ class ConsumerUse(enum.StrEnum):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A change with both verdicts and the rule that gave them.
+    """A change with its verdicts for consumers and for stored data, and the rule for them.
 
-    Known uses can decide the consumer verdict: it is breaking if any use is in `breaks_if`, and
-    compatible if all uses are in `holds_if`, or if the verdict depends on `breaks_if` and no use
-    is in it.
+    If the uses of the column are known, they determine the consumer verdict. It is breaking if any
+    use is in `breaks_if`. It is compatible if all uses are in `holds_if`, or if `breaks_if` is not
+    empty and contains none of them.
     """
 
     change: AnySchemaChange
@@ -189,10 +192,10 @@ class Affected(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class BlastRadius(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The effect of a change on downstream datasets, by the lineage known at that time.
+    """The effect of a change on downstream datasets, with the lineage known at that time.
 
-    The counts include all datasets; `datasets` lists the worst and nearest. `problem` is the reason
-    if the effect is unknown.
+    The numbers include all datasets; `datasets` lists those that are affected most and nearest. If
+    the effect is unknown, `problem` is the reason.
     """
 
     breaking: int = 0
@@ -211,7 +214,7 @@ class BlastRadius(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
         return tuple(dict.fromkeys(owner for each in self.datasets for owner in each.owners))
 
 
-# `log`: reported by the table's own log, with its own time.
+# `log`: found in the log of the table, with the time in this log.
 Cause: TypeAlias = Literal["scan", "event", "ci", "import", "user", "log"]
 
 
@@ -228,11 +231,11 @@ class ChangeEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     # The user who made the change; for scans, the metadata contains the source instead.
     author: str | None = None
     source_path: str | None = None
-    # Hashes under which the store keeps the schemas.
+    # The hashes of the schemas in the store.
     old_schema: str | None = None
     new_schema: str | None = None
     findings: tuple[Finding, ...] = ()
-    # `reverted`: the schema returned to an earlier one.
+    # `reverted`: the schema is the same as an earlier one again.
     flags: tuple[str, ...] = ()
     summary: str = ""
     metadata: dict[str, str | int] = {}
@@ -246,33 +249,33 @@ class ChangeEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
     @property
     def breaking(self) -> bool:
-        """Whether an unchanged consumer may fail, by the rules or as declared by a user."""
+        """Whether unchanged consumers may fail, according to the rules or to a user."""
         return self.verdict is Verdict.BREAKING
 
     @property
     def breaking_changes(self) -> int:
         """The number of breaking changes: fields, a deleted dataset, and a declared change."""
-        in_fields = sum(finding.consumer is Verdict.BREAKING for finding in self.findings)
-        return in_fields + (self.type is EventType.DELETED) + (DECLARED_BREAKING in self.flags)
+        field_changes = sum(finding.consumer is Verdict.BREAKING for finding in self.findings)
+        return field_changes + (self.type is EventType.DELETED) + (DECLARED_BREAKING in self.flags)
 
     @property
     def verdict(self) -> Verdict | None:
         """The worst verdict that was found or declared; deleting a dataset breaks its readers."""
         if self.type is EventType.DELETED or DECLARED_BREAKING in self.flags:
             return Verdict.BREAKING
-        found = {finding.consumer for finding in self.findings}
-        return next((verdict for verdict in Verdict if verdict in found), None)
+        verdicts = {finding.consumer for finding in self.findings}
+        return next((verdict for verdict in Verdict if verdict in verdicts), None)
 
 
 def event_types(names: Iterable[EventType | str]) -> tuple[EventType, ...]:
     """Parse the names of event types, in any case; accepts a single name or several."""
-    known = {each.value: each for each in EventType}
-    found = []
+    type_by_name = {each.value: each for each in EventType}
+    types = []
     for name in (names,) if isinstance(names, str) else names:
-        if str(name).upper() not in known:
-            raise UnknownName("event type", str(name), known)
-        found.append(known[str(name).upper()])
-    return tuple(found)
+        if str(name).upper() not in type_by_name:
+            raise UnknownName("event type", str(name), type_by_name)
+        types.append(type_by_name[str(name).upper()])
+    return tuple(types)
 
 
 def make_event_id(*parts: str) -> str:

@@ -14,7 +14,7 @@ AttributionMethod: TypeAlias = Literal["lineage_weighted", "equal_split", "last_
 METHODS: Final[tuple[AttributionMethod, ...]] = get_args(AttributionMethod)
 DEFAULT_METHOD: Final[AttributionMethod] = "lineage_weighted"
 
-# Costs that are never attributed along lineage, named as in OpenCost; adjustments are signed.
+# Costs that are never attributed along lineage, with the names of OpenCost.
 IDLE: Final = "__idle__"
 SHARED: Final = "__shared__"
 UNALLOCATED: Final = "__unallocated__"
@@ -25,10 +25,10 @@ RESERVED: Final = (IDLE, SHARED, UNALLOCATED, ADJUSTMENT)
 class MeteredUsage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The resource usage of a job, or of producing a dataset, in an interval of time.
 
-    `target` is a name, a URN or a reserved name. `run` identifies the run; without it there is
-    one record per subject and interval. `amount` is the cost in micro-units if the reporter
-    knows it; otherwise it is computed from `quantities` and prices. `outputs` are written
-    locations.
+    `target` is a name, a URN or a reserved name. `run` identifies a run; without it, there is one
+    record per subject and interval. `amount` is the cost in micro-units, if the reporter knows it;
+    otherwise, the cost is computed from `quantities` and prices. `outputs` are the locations that
+    were written.
     """
 
     target: str
@@ -51,20 +51,20 @@ class MeteredUsage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     @property
     def subject(self) -> tuple[str, ...]:
         """The fields by which overlapping records are detected."""
-        counted = ("amount",) if self.amount is not None else tuple(sorted(self.quantities))
-        what = "dataset" if self.is_dataset else "job"
-        return what, self.target, self.engine, self.type, self.run, *counted
+        measures = ("amount",) if self.amount is not None else tuple(sorted(self.quantities))
+        kind = "dataset" if self.is_dataset else "job"
+        return kind, self.target, self.engine, self.type, self.run, *measures
 
     @property
     def key(self) -> str:
         """The key by which a later import of the same reporter replaces this record."""
-        when = () if self.run else (self.started_at.isoformat(), self.ended_at.isoformat())
-        text = "\x1f".join((*self.subject, *when))
+        interval = () if self.run else (self.started_at.isoformat(), self.ended_at.isoformat())
+        text = "\x1f".join((*self.subject, *interval))
         return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
     def overlaps(self, other: "MeteredUsage") -> bool:
         """Whether two records of the same subject overlap in time."""
         if self.run:
             return True
-        same = (self.started_at, self.ended_at) == (other.started_at, other.ended_at)
-        return same or (self.started_at < other.ended_at and other.started_at < self.ended_at)
+        is_equal = (self.started_at, self.ended_at) == (other.started_at, other.ended_at)
+        return is_equal or (self.started_at < other.ended_at and other.started_at < self.ended_at)

@@ -1,8 +1,8 @@
 """Due times of cron expressions in a time zone (pure).
 
-Daylight saving time is handled as in Debian's cron: a time of day that is skipped is due at the
-end of the gap, one that occurs twice is due the first time, and expressions with `*` as minute or
-hour are due in every real hour.
+Daylight saving time is handled as in Debian's cron: a skipped time of day is due at the end of the
+gap, a repeated time of day is due the first time, and expressions with `*` as minute or hour are
+due in every hour that passes.
 """
 
 import hashlib
@@ -26,16 +26,16 @@ _NAMES: Final = {
     "monthly": "0 0 1 * *",
     "yearly": "0 0 1 1 *",
 }
-_FIELDS: Final = 5
+_FIELD_COUNT: Final = 5
 _MAX_LAG: Final = timedelta(days=31)
 _MAX_LENGTH: Final = 200
-# A due time counts as missed by `catch_up: none` if no worker noticed it for this long.
-_GRACE: Final = timedelta(minutes=5)
+# With `catch_up: none`, a due time is missed if no worker has noticed it for this long.
+_GRACE_PERIOD: Final = timedelta(minutes=5)
 # The maximum number of due times to catch up at once.
 MAX_CAUGHT_UP: Final = 1_000
-_LOOK_BACK: Final = (0.05, 2, 62)
-# The 29th of February occurs once in eight years at least.
-_FURTHER_BACK: Final = (400, 8 * 366)
+_LOOK_BACK_DAYS: Final = (0.05, 2, 62)
+# The 29th of February occurs at least once in eight years.
+_LONG_LOOK_BACK_DAYS: Final = (400, 8 * 366)
 
 
 def parse_schedule(cron: str, *, timezone: str, lag: str | timedelta) -> Schedule:
@@ -56,7 +56,7 @@ def parse_cron(text: str) -> str:
     """Parse a cron expression of five fields, or a name such as `daily`."""
     expression = _NAMES.get(text.strip().removeprefix("@").lower(), text.strip())
     advice = "Use minute, hour, day, month and weekday, as in '0 6 * * 1-5', or daily, hourly, ..."
-    if len(expression) > _MAX_LENGTH or len(expression.split()) != _FIELDS:
+    if len(expression) > _MAX_LENGTH or len(expression.split()) != _FIELD_COUNT:
         raise MisuseError(f"'{text[:_MAX_LENGTH]}' is not a cron expression. {advice}")
     try:
         next(CronSim(expression, datetime(2024, 1, 1, tzinfo=UTC)))
@@ -91,7 +91,7 @@ def due_times(expression: str, timezone: str, after: datetime) -> Iterator[datet
     last = after.astimezone(UTC)
     for local in CronSim(expression, last.astimezone(ZoneInfo(timezone))):
         due = local.astimezone(UTC)
-        # Within a repeated hour, and at the end of a skipped one, the same time occurs again.
+        # Skip repetitions, which occur in a repeated hour and at the end of a skipped hour.
         if due > last:
             last = due
             yield due
@@ -100,9 +100,9 @@ def due_times(expression: str, timezone: str, after: datetime) -> Iterator[datet
 def due_now(
     expression: str, timezone: str, *, first: datetime, now: datetime, catch_up: CatchUp
 ) -> tuple[list[tuple[datetime, bool]], datetime]:
-    """The due times from `first` to `now`, each with whether it is run, and the next due time.
+    """The due times from `first` to `now`, each with whether to run it, and the next due time.
 
-    With `catch_up` `all`, every due time is run. With `last`, only the last one is run, however
+    With the policy `all`, every due time is run. With `last`, only the last one is run, however
     late it is. With `none`, the last one is only run if it is at most five minutes late.
     """
     if catch_up == "all":
@@ -110,13 +110,13 @@ def due_now(
         times = [first, *islice(later, MAX_CAUGHT_UP - 1)]
     else:
         times = [_last_due(expression, timezone, first=first, now=now)]
-    is_run = catch_up != "none" or now - times[-1] <= _GRACE
+    is_run = catch_up != "none" or now - times[-1] <= _GRACE_PERIOD
     return [(due, is_run) for due in times], next_due(expression, timezone, times[-1])
 
 
 def last_due(expression: str, timezone: str, now: datetime) -> datetime | None:
     """The last due time that is not after `now`, or None if there was none in eight years."""
-    for days in (*_LOOK_BACK, *_FURTHER_BACK):
+    for days in (*_LOOK_BACK_DAYS, *_LONG_LOOK_BACK_DAYS):
         start = now - timedelta(days=days)
         times = takewhile(lambda due: due <= now, due_times(expression, timezone, start))
         if (last := max(times, default=None)) is not None:
@@ -126,8 +126,8 @@ def last_due(expression: str, timezone: str, now: datetime) -> datetime | None:
 
 def _last_due(expression: str, timezone: str, *, first: datetime, now: datetime) -> datetime:
     """The last due time that is not after `now`."""
-    # Look back step by step: after a long outage, a schedule has very many due times.
-    for days in _LOOK_BACK:
+    # Look back step by step, since after a long outage there are very many due times.
+    for days in _LOOK_BACK_DAYS:
         start = now - timedelta(days=days)
         if start <= first:
             break

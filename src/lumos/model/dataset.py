@@ -10,10 +10,10 @@ from lumos.model.schema import Schema
 
 Properties = dict[str, str]
 
-# JSON omits a default only if it is the identical object; the same value must always give the same
-# JSON.
-_OWNER_TYPE: Final = "TECHNICAL_OWNER"
-_TIMEZONE: Final = "UTC"
+# Defaults that are normalized to one object: msgspec omits a default from JSON only if the value is
+# the identical object, and equal values must have the same JSON.
+_DEFAULT_OWNER_TYPE: Final = "TECHNICAL_OWNER"
+_DEFAULT_TIMEZONE: Final = "UTC"
 
 
 class Aspect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -44,9 +44,8 @@ class ColumnStatistics(Aspect, frozen=True, kw_only=True):
 class Statistics(Aspect, frozen=True, kw_only=True):
     """Size and age of the live data files, or of a table.
 
-    `bytes_by_class` is the size by storage class, if known. `alternating` says that writers
-    with different schemas take turns. `partition_count` is the number of partitions that a
-    metastore has registered.
+    `bytes_by_class` is the size by storage class, if known. `alternating` means that writers with
+    different schemas write in turns. `partition_count` is the number of partitions in a metastore.
     """
 
     file_count: int = 0
@@ -69,7 +68,7 @@ class Definition(Aspect, frozen=True, kw_only=True):
 
 
 class DriftedShape(Aspect, frozen=True, kw_only=True):
-    """A schema of some files that differs from the schema of the dataset."""
+    """A schema that differs from the schema of the dataset, and the files that have it."""
 
     shape: str
     file_count: int
@@ -100,11 +99,11 @@ class Owner(Aspect, frozen=True, kw_only=True):
 
     name: str
     kind: Literal["user", "group"] = "user"
-    type: str = _OWNER_TYPE
+    type: str = _DEFAULT_OWNER_TYPE
 
     def __post_init__(self) -> None:
-        if self.type == _OWNER_TYPE:
-            msgspec.structs.force_setattr(self, "type", _OWNER_TYPE)
+        if self.type == _DEFAULT_OWNER_TYPE:
+            msgspec.structs.force_setattr(self, "type", _DEFAULT_OWNER_TYPE)
 
 
 class Ownership(Aspect, frozen=True, kw_only=True):
@@ -156,12 +155,12 @@ class Schedule(Aspect, frozen=True, kw_only=True):
     """The schedule of new data."""
 
     cron: str
-    timezone: str = _TIMEZONE
+    timezone: str = _DEFAULT_TIMEZONE
     availability_lag_minutes: int = 0
 
     def __post_init__(self) -> None:
-        if self.timezone == _TIMEZONE:
-            msgspec.structs.force_setattr(self, "timezone", _TIMEZONE)
+        if self.timezone == _DEFAULT_TIMEZONE:
+            msgspec.structs.force_setattr(self, "timezone", _DEFAULT_TIMEZONE)
 
 
 class Reader(Aspect, frozen=True, kw_only=True):
@@ -208,8 +207,8 @@ class ValueCount(Aspect, frozen=True, kw_only=True):
 class ColumnProfile(Aspect, frozen=True, kw_only=True):
     """The profile of one column, or of one member of a struct.
 
-    `misfits` are values that do not fit the column's type. Lengths are those of texts, bytes,
-    lists and maps. Values are only recorded as far as the privacy rules allow.
+    `misfits` are values that do not match the column's type. Lengths are lengths of texts, bytes,
+    lists and maps. Values are only recorded if the privacy rules allow it.
     """
 
     nulls: int = 0
@@ -232,8 +231,8 @@ class ColumnProfile(Aspect, frozen=True, kw_only=True):
 class Profile(Aspect, frozen=True, kw_only=True):
     """The profile of the rows of a dataset.
 
-    `sampled` is the share of the data that was read, if not all; `unread` files could not be
-    read.
+    `sampled` is the share of the data that was read, or None for all data. `unread` is the number
+    of files that could not be read.
     """
 
     measured_at: datetime
@@ -245,9 +244,10 @@ class Profile(Aspect, frozen=True, kw_only=True):
 
 
 class Quality(Aspect, frozen=True, kw_only=True):
-    """Measured or imported data quality, scores from 0 to 1; `freshness` is the newest data.
+    """Measured or imported data quality; scores are from 0 to 1.
 
-    Results of validators are separate from the `profile` that Lumos measures.
+    `freshness` is the time of the newest data. Lumos measures the `profile`; the other values are
+    results of a validator.
     """
 
     score: float | None = None

@@ -32,9 +32,9 @@ class DatasetPattern:
         if not text.strip("/ "):
             raise MisuseError(f"'{text}' matches nothing. Use a pattern such as orders or sales/*")
         self.text = text
-        self._of_urn = text.startswith(SCHEME)
-        plain = text if self._of_urn else text.strip("/")
-        # A name may contain brackets, so the literal text matches too.
+        self._is_urn_pattern = text.startswith(SCHEME)
+        plain = text if self._is_urn_pattern else text.strip("/")
+        # Also match the literal text, since names may contain brackets.
         self._whole = re.compile(f"{translate(plain)}|{re.escape(plain)}\\Z")
         self._end = re.compile(f"(?s:.*/)?(?:{self._whole.pattern})")
 
@@ -44,7 +44,7 @@ class DatasetPattern:
 
     def matches(self, urn: str, name: str = "") -> bool:
         """Whether a dataset matches by its URN or its name."""
-        if self._of_urn:
+        if self._is_urn_pattern:
             return self._whole.match(urn) is not None
         if name and self._whole.match(name):
             return True
@@ -58,21 +58,21 @@ class DatasetPattern:
 
 
 def strip_extensions(name: str) -> str:
-    """`delta` for delta.csv.gz; `data.v2` and names that are only extensions stay unchanged."""
+    """`delta` for delta.csv.gz. Names such as data.v2 and .csv are not changed."""
     return name_spellings(name)[-1]
 
 
 def name_spellings(name: str) -> tuple[str, ...]:
     """A name with all, fewer and none of its extensions: delta.csv.gz, delta.csv, delta."""
-    found = [name]
+    spellings = [name]
     while True:
-        stem, dot, extension = found[-1].rpartition(".")
+        stem, dot, extension = spellings[-1].rpartition(".")
         if not dot or extension.lower() not in FORMAT_EXTENSIONS | COMPRESSION_EXTENSIONS:
             break
         if not stem.strip("*/") or stem.endswith("/"):
             return (name,)
-        found.append(stem)
-    stem = _SPARK_FILE_COUNTER.sub("", found[-1])
-    if len(found) > 1 and stem not in ("", found[-1]):
-        found.append(stem)
-    return tuple(found)
+        spellings.append(stem)
+    stem = _SPARK_FILE_COUNTER.sub("", spellings[-1])
+    if len(spellings) > 1 and stem not in ("", spellings[-1]):
+        spellings.append(stem)
+    return tuple(spellings)

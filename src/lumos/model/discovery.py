@@ -22,19 +22,19 @@ class SourceMetadata(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PastSchema(msgspec.Struct, frozen=True, kw_only=True):
-    """An earlier schema from a table's log, and when it became valid."""
+    """An earlier schema from a table's log, and the time from which it was valid."""
 
     schema: Schema
     at: datetime
     version: str
     operation: str | None = None
     author: str | None = None
-    # Whether the log contains the time, in a known time zone.
+    # Whether `at` is exact: the log contains the time with a known time zone.
     exact_time: bool = True
 
 
 class TableState(msgspec.Struct, frozen=True, kw_only=True):
-    """The current version of a table and its schema history from its log, oldest first.
+    """The current version of a table and its earlier schemas from its log, oldest first.
 
     `has_data` is false for a schema registry, whose log only contains schemas.
     """
@@ -48,7 +48,7 @@ class TableState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ObservedRead(msgspec.Struct, frozen=True, kw_only=True):
-    """A read of the dataset at a path that a source reports; one `position` is counted once."""
+    """A read of a dataset that a source reports; reads with the same `position` are one read."""
 
     path: str
     reader: str
@@ -56,10 +56,10 @@ class ObservedRead(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SchemaMemory(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of the schemas of a dataset's files, for the next scan.
+    """The schemas of a dataset's files, stored for the next scan.
 
-    `body` is encoded by the scan, `schema` is the one that the files declare, and `recalled` is
-    the body that this scan started with.
+    `body` is their encoding by the scan, `schema` the schema that the files declare, and `recalled`
+    the body that this scan loaded at its start.
     """
 
     body: bytes
@@ -71,9 +71,9 @@ class FoundDataset(msgspec.Struct, frozen=True, kw_only=True):
     """A dataset as found in files or reported by its source.
 
     `content` changes with every file or, for sources that report metadata, with the metadata.
-    `reverted` says that the schema returned to an earlier one. `renamed_from` and `merged_from`
-    are paths of earlier datasets that this dataset continues. `split_from` is the path of an
-    earlier dataset that was split; all parts have it, including the part that keeps the path.
+    `reverted` means that the schema is the same as an earlier one again. `renamed_from` and
+    `merged_from` are paths of earlier datasets that this dataset continues. `split_from` is the
+    path of an earlier dataset that was split; all parts have it, even the part with this path.
     """
 
     path: str
@@ -88,7 +88,7 @@ class FoundDataset(msgspec.Struct, frozen=True, kw_only=True):
     source_metadata: SourceMetadata | None = None
     table: TableState | None = None
     reverted: bool = False
-    # Only set for files, because tables and databases declare their schema.
+    # Only set for files, since tables and databases declare their schema.
     memory: SchemaMemory | None = None
     renamed_from: str | None = None
     merged_from: tuple[str, ...] = ()
@@ -101,9 +101,9 @@ class FoundDataset(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """A file or location that could not be read, and why.
+    """A file or location that could not be read, and the reason.
 
-    A `remark` concerns a file that could be read.
+    A `remark` is about a file that could be read.
     """
 
     path: str
@@ -115,8 +115,8 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 class Suggestion(msgspec.Struct, frozen=True, kw_only=True):
     """Datasets with the same columns, and a hint (patterns and name) that would join them.
 
-    `hint` is empty if no pattern matches only these. `join_similar` says whether that setting
-    of the source would join them too.
+    `hint` is empty if no pattern matches only these datasets. `join_similar` says whether the
+    setting `join_similar` of the source would join them too.
     """
 
     datasets: tuple[str, ...]
@@ -128,7 +128,7 @@ class Suggestion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Discovery(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of scanning one root; an incomplete scan must not remove datasets."""
+    """The result of scanning one root. If it is not `complete`, no datasets may be removed."""
 
     datasets: tuple[FoundDataset, ...]
     problems: tuple[Problem, ...] = ()
@@ -142,5 +142,5 @@ class Discovery(msgspec.Struct, frozen=True, kw_only=True):
     complete: bool = True
     suggestions: tuple[Suggestion, ...] = ()
     reads: tuple[ObservedRead, ...] = ()
-    # Paths of datasets that exist but were outside of the scope of the scan.
+    # Paths of existing datasets outside of the scope of the scan.
     unscanned: tuple[str, ...] = ()

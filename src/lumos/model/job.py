@@ -1,15 +1,15 @@
-"""Jobs in the registry, and the schedules that put them there."""
+"""Jobs in the registry of the store, and schedules that create jobs."""
 
 from datetime import datetime
 from typing import Any, Final, Literal
 
 import msgspec
 
-# queued: waits for a worker, also between attempts. failed: repeating it would not help. dead: all
-# attempts failed.
+# queued: waits for a worker, also between attempts. failed: another attempt would fail too. dead:
+# all attempts failed.
 JobState = Literal["queued", "running", "succeeded", "failed", "cancelled", "dead"]
 FINISHED_STATES: Final[tuple[JobState, ...]] = ("succeeded", "failed", "cancelled", "dead")
-# What happens to due times that passed while no worker was running.
+# What to do about due times that were missed while no worker was running.
 CatchUp = Literal["none", "last", "all"]
 
 
@@ -25,9 +25,9 @@ class JobProgress(msgspec.Struct, frozen=True, kw_only=True):
 class JobRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A job to put into the registry.
 
-    Jobs with a higher priority run first. Of all jobs with one `concurrency_key`, at most
-    `concurrency_limit` run at the same time. A second request with the same `idempotency_key` gets
-    the job of the first one. `trace` are headers with which the job continues a trace.
+    Jobs with a higher priority run first. Of all jobs with the same `concurrency_key`, at most
+    `concurrency_limit` run at the same time. A second request with the same `idempotency_key`
+    returns the existing job. `trace` are the headers of the trace that the job continues.
     """
 
     kind: str
@@ -46,7 +46,7 @@ class JobRequest(msgspec.Struct, frozen=True, kw_only=True):
 class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A job in the registry.
 
-    `token` grows with each attempt: only the worker that holds the current one may write.
+    `token` increases with each attempt: only the worker with the current token may write.
     `completed_steps` are the results of the finished steps of a chain.
     """
 
@@ -85,9 +85,9 @@ class JobLogLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ScheduleRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A schedule: its job is due at the times of a cron expression in a time zone.
+    """A schedule: a job is due at the times of a cron expression in a time zone.
 
-    `next_due` never moves back, so a clock that is set back does not repeat a due time.
+    `next_due` never decreases, so that no due time is repeated if the clock is set back.
     """
 
     name: str

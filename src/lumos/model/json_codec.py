@@ -1,4 +1,4 @@
-"""JSON and plain values of the model; types are encoded as their canonical text."""
+"""Encodes values of the model as JSON or plain values; data types as their canonical text."""
 
 from typing import Any, TypeVar, overload
 

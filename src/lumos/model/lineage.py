@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 import msgspec
 
-# Stands in rendered SQL for values that only a dbt project defines.
+# The placeholder in rendered SQL for values that only a dbt project defines.
 UNKNOWN_NAME: Final = "__jinja__"
 LineageType = Literal["TRANSFORMED", "COPIED", "VIEW"]
 
@@ -31,7 +31,7 @@ class UseKind(enum.StrEnum):
 
 
 class ColumnMapping(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """A column that another one is derived from, and the expression.
+    """An upstream column, the downstream column that is derived from it, and the expression.
 
     `cast_to` is the type of a cast. `positional` means that columns are matched by position, and
     `star` that the column comes from `*`. `file` and `line` are the position in the code.
@@ -49,9 +49,10 @@ class ColumnMapping(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 class ColumnUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """A column that influences one downstream column, or all of them (`downstream` None).
+    """A use of a column that influences one downstream column, or all if `downstream` is None.
 
-    `expression` is the text of the clause, `cast_to` as in a mapping, `negated` means `NOT IN`.
+    `expression` is the text of the clause, `cast_to` the type of a cast, and `negated` means
+    `NOT IN`.
     """
 
     upstream: str
@@ -83,7 +84,7 @@ class Script(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """SQL text that produces datasets.
 
     `dataset` is the dataset that it produces; None means all targets of its reporter's edges.
-    `tables` maps table names, split into parts as in the SQL analysis, to datasets.
+    `tables` maps table names (as tuples of their parts) to datasets.
     """
 
     sql: str

@@ -10,11 +10,11 @@ MICRO: Final = 1_000_000
 _DIGITS: Final = 6
 _CENTS: Final = 2
 _MAX_AMOUNT: Final = 2**62
-# A rounding difference below this fraction of the amount is invisible.
-_INVISIBLE_FRACTION: Final = 100
+# Rounding differences of less than one hundredth of an amount do not attract attention.
+_HUNDREDTHS: Final = 100
 _MAX_DIGITS: Final = 18
 _TOO_LARGE: Final = "The amount {} is too large to be computed."
-# Signs that are unambiguous for one currency.
+# Currency signs that are unambiguous.
 _SIGNS: Final = {"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "INR": "₹", "KRW": "₩"}
 _CURRENCIES_WITHOUT_CENTS: Final = frozenset({"JPY", "KRW", "CLP", "ISK", "VND", "XAF", "XOF"})
 
@@ -24,7 +24,7 @@ def micros(amount: Decimal | int | str) -> int:
     value = Decimal(amount)
     if not value.is_finite():
         raise MisuseError(f"Invalid amount '{amount}'. Write a number such as 12.50")
-    # The exponent first: converting a number with a million digits takes long.
+    # Check the exponent first, since converting a number with a million digits takes long.
     if value.adjusted() > _MAX_DIGITS or abs(value) * MICRO >= _MAX_AMOUNT:
         raise MisuseError(_TOO_LARGE.format(amount))
     return int((value * MICRO).to_integral_value(ROUND_HALF_EVEN))
@@ -58,9 +58,9 @@ def round_amount(units: int, digits: int) -> int:
 
 
 def round_balanced(amounts: Sequence[int], digits: int) -> list[int]:
-    """Amounts rounded such that they add up to their rounded sum.
+    """Round amounts so that they add up to their rounded sum.
 
-    Amounts with the largest rounding loss are rounded up, larger amounts first.
+    The amounts that lose most by rounding down are rounded up, larger amounts first.
     """
     step: int = 10 ** (_DIGITS - digits)
     floors = [amount // step * step for amount in amounts]
@@ -72,14 +72,14 @@ def round_balanced(amounts: Sequence[int], digits: int) -> list[int]:
 
 
 def round_balanced_by(amounts: Sequence[int], digits: int, rest: int) -> list[int]:
-    """Amounts rounded individually; the amount at `rest` absorbs the difference if it is large.
+    """Round amounts individually; the amount at `rest` absorbs the difference if it is large.
 
-    An amount that appears in several reports is then the same in all of them.
+    Individually rounded amounts are the same in all reports.
     """
     rounded = [round_amount(amount, digits) for amount in amounts]
     missing = round_amount(sum(amounts), digits) - sum(rounded)
     rounded[rest] += missing
-    is_visible = abs(missing) * _INVISIBLE_FRACTION > abs(amounts[rest])
+    is_visible = abs(missing) * _HUNDREDTHS > abs(amounts[rest])
     return round_balanced(amounts, digits) if is_visible else rounded
 
 

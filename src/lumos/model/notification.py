@@ -13,10 +13,10 @@ AlertState = Literal["SENT", "PENDING", "FAILED"]
 
 
 class Notification(msgspec.Struct, frozen=True, kw_only=True):
-    """A message for one channel about one change, or a reminder; `urgent` if consumers may fail.
+    """A message to one channel about one change, or a reminder; `urgent` if consumers may fail.
 
-    `recipient` is the owner whom a reminder is for. For a subscriber, the body is empty: the event
-    is read from the change log when it is sent.
+    `recipient` is the owner who is reminded. For a subscriber, the body is empty: when the message
+    is sent, the event is read from the change log.
     """
 
     event_id: str
@@ -29,7 +29,7 @@ class Notification(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReminderRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A due time of a reminder that was handled; `position` is where its digest of changes ends."""
+    """A due time of a reminder that was handled; `position` is that of the digest's last change."""
 
     reminder: str
     due_at: datetime
@@ -40,7 +40,7 @@ class ReminderRun(msgspec.Struct, frozen=True, kw_only=True):
 class QueuedNotification(msgspec.Struct, frozen=True, kw_only=True):
     """A message in the outbox; `due_at` is the next attempt, `problem` the last failure.
 
-    A `dead` message has used up its attempts and stays until a user sends it again.
+    A `dead` message has used up its attempts and stays in the outbox until a user sends it again.
     """
 
     id: int

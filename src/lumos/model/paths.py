@@ -1,6 +1,7 @@
 """Paths into a schema: `orders.items[].price`, map values `{}`, map keys `{key}`.
 
-Special names are in backticks, so a separator outside of backticks always starts a step.
+Names with special characters are in backticks, so a separator outside of backticks always starts a
+step.
 """
 
 import re
@@ -40,7 +41,7 @@ def is_within(path: str, outer: str) -> bool:
 
 
 def lineage_steps(path: str) -> tuple[str, ...]:
-    """The steps of a path in lineage, first the column; other text is one column."""
+    """The steps of a path in lineage, starting with the column; other text is one column name."""
     steps = tuple(_LINEAGE_STEP.findall(path))
     return steps if steps and sum(map(len, steps)) == len(path) else (path,)
 
@@ -64,47 +65,46 @@ def is_lineage_column(path: str) -> bool:
 def overlap(one: str, other: str) -> bool:
     """Whether a value at one path may contain or be part of a value at the other.
 
-    The rule for lineage, impact and the gate alike: a change of a field affects what reads the
-    field, a struct around it, or a part of it. SQL does not show which columns are arrays or maps:
-    `items.sku` may mean `items[].sku`, and `notes.x` the value `notes{}`.
+    This is the rule for lineage, impact and the gate: a change of a field affects readers of the
+    field, of a struct around it, and of its parts. SQL does not show which columns are arrays or
+    maps: `items.sku` may mean `items[].sku`, and `notes.x` the value `notes{}`.
     """
-    return _match(one, other) is not None
+    return _remaining_steps(one, other) is not None
 
 
 def path_below(path: str, outer: str) -> str | None:
     """The rest of a path below `outer`: '' if both are the same, None if it is not below."""
-    rest = _match(path, outer)
+    rest = _remaining_steps(path, outer)
     return None if rest is None or rest[1] else "".join(rest[0])
 
 
-def _match(one: str, other: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+def _remaining_steps(one: str, other: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
     """The steps of two paths after their common start; None if neither contains the other."""
-    left, right = lineage_steps(one), lineage_steps(other)
+    one_steps, other_steps = lineage_steps(one), lineage_steps(other)
     i = j = 0
-    while i < len(left) and j < len(right):
-        if left[i] == right[j] or field_name(left[i]) == field_name(right[j]):
+    while i < len(one_steps) and j < len(other_steps):
+        if one_steps[i] == other_steps[j] or field_name(one_steps[i]) == field_name(other_steps[j]):
             i, j = i + 1, j + 1
-        elif left[i] == ELEMENT:
+        elif one_steps[i] == ELEMENT:
             i += 1
-        elif right[j] == ELEMENT:
+        elif other_steps[j] == ELEMENT:
             j += 1
-        elif not (_is_unclear(left[i]) or _is_unclear(right[j])) or {left[i], right[j]} == {
-            KEY,
-            VALUE,
-        }:
+        elif {one_steps[i], other_steps[j]} == {KEY, VALUE}:
             return None
-        else:
+        elif _is_unnamed(one_steps[i]) or _is_unnamed(other_steps[j]):
             i, j = i + 1, j + 1
-    return left[i:], right[j:]
+        else:
+            return None
+    return one_steps[i:], other_steps[j:]
 
 
-def _is_unclear(step: str) -> bool:
+def _is_unnamed(step: str) -> bool:
     """Whether a step has no name, so that SQL may spell it as any name."""
     return step in (VALUE, KEY) or step.startswith("<")
 
 
 def field_name(step: str) -> str:
-    """The name in a step, folded, without its dot and backticks."""
+    """The case-folded name in a step, without its dot and backticks."""
     return _unquote(step.removeprefix(".")).casefold()
 
 

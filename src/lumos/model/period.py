@@ -17,7 +17,7 @@ RECENT_DAYS: Final = 30
 # The days before and after a period must be valid dates.
 _EARLIEST: Final = date(1970, 1, 1)
 _LATEST: Final = date(9998, 12, 31)
-_FORMS: Final = (
+_FORMATS_TEXT: Final = (
     "Give a month such as 2024-01, a day such as 2024-01-15, or days such as 2024-01-01..2024-01-31"
 )
 
@@ -25,7 +25,7 @@ _FORMS: Final = (
 class Period(msgspec.Struct, frozen=True, kw_only=True):
     """A range of days, first and last included.
 
-    `recent` is the last thirty complete days, counted as one month.
+    `recent` is the last thirty complete days, which are treated as one month.
     """
 
     name: str
@@ -57,15 +57,15 @@ class Period(msgspec.Struct, frozen=True, kw_only=True):
 
 def period_of(text: str, *, today: date) -> Period:
     """Parse a period; raises if it begins in the future."""
-    found = _parse(text.strip())
-    if found.first < _EARLIEST or found.last > _LATEST:
-        raise MisuseError(f"The period {found.name} must be between {_EARLIEST} and {_LATEST}.")
-    if found.first > today:
+    period = _parse(text.strip())
+    if period.first < _EARLIEST or period.last > _LATEST:
+        raise MisuseError(f"The period {period.name} must be between {_EARLIEST} and {_LATEST}.")
+    if period.first > today:
         raise MisuseError(
-            f"The period {found.name} is in the future. The current month is "
+            f"The period {period.name} is in the future. The current month is "
             f"{month_of(today).name}."
         )
-    return found
+    return period
 
 
 def recent(today: date) -> Period:
@@ -97,7 +97,7 @@ def quarter_before(period: Period) -> tuple[Period, Period, Period]:
 
 
 def _day_of(period: Period) -> date:
-    """The day that determines the month; the last day of the last thirty days."""
+    """The day that determines the month: the last day of a `recent` period, else the first."""
     return period.last if period.kind == "recent" else period.first
 
 
@@ -105,7 +105,7 @@ def _parse(text: str) -> Period:
     if match := _MONTH.match(text):
         year, month = int(match.group(1)), int(match.group(2))
         if not (1 <= month <= 12 and year):
-            raise MisuseError(f"There is no month '{text}'. {_FORMS}")
+            raise MisuseError(f"There is no month '{text}'. {_FORMATS_TEXT}")
         return month_of(date(year, month, 1))
     start, dots, end = text.partition("..")
     first, last = _parse_day(start, text), _parse_day(end if dots else start, text)
@@ -123,4 +123,4 @@ def _parse_day(text: str, whole: str) -> date:
     try:
         return date.fromisoformat(text.strip())
     except ValueError:
-        raise MisuseError(f"Invalid period '{whole}'. {_FORMS}") from None
+        raise MisuseError(f"Invalid period '{whole}'. {_FORMATS_TEXT}") from None

@@ -1,6 +1,6 @@
-"""Decides which values of a column may be stored and shown.
+"""Decides which values of a column may be stored and displayed.
 
-Counts are always allowed. Values:
+Counts are always allowed, values according to this table:
 
 | column                                  | range, mean, quantiles | frequent values               |
 |-----------------------------------------|------------------------|-------------------------------|
@@ -33,35 +33,37 @@ AnyDataset = TypeVar("AnyDataset", bound=Dataset)
 
 MIN_COUNT: Final = 10
 MIN_SHARE: Final = 0.001
-_MAX_SHOWN: Final = 10
+_MAX_FREQUENT_VALUES: Final = 10
 # Words in tags, terms and compliance labels that mark personal or confidential data.
-_PRIVATE: Final = frozenset({
+_PRIVATE_WORDS: Final = frozenset({
     "pii", "phi", "pci", "pd", "spi", "personal", "personally", "private", "privacy", "sensitive",
     "confidential", "restricted", "secret", "gdpr", "dsgvo", "ccpa", "cpra", "lgpd", "hipaa",
     "biometric", "health", "medical", "credential", "credentials",
 })  # fmt: skip
 # Negations such as "not sensitive".
 _NEGATIONS: Final = frozenset({"no", "non", "not", "none", "without"})
-# The end of a negation: in "no export, confidential", only the export is negated. "PII: none" is
-# a negation too.
-_BREAK: Final = re.compile(r"[^\w\s.:=-]+|[.:]\s+(?!no(?:ne)?\W*$)|\s-+\s", re.IGNORECASE)
+# The end of a negation: in "no export, confidential", only "export" is negated. In "PII: none",
+# the colon does not end it.
+_NEGATION_END: Final = re.compile(r"[^\w\s.:=-]+|[.:]\s+(?!no(?:ne)?\W*$)|\s-+\s", re.IGNORECASE)
 _LETTERS: Final = re.compile(r"[^\W\d_]+")
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-# "PIIs", "personaldata"
-_ENDING: Final = re.compile(r"(data|info|information)?s?$")
+# Suffixes that do not change the meaning, as in "PIIs" and "personaldata".
+_SUFFIX: Final = re.compile(r"(data|info|information)?s?$")
 
 
 def is_private(labels: Iterable[str]) -> bool:
     """Whether one of the labels forbids recording values."""
-    return any(_has_private_word(_words(part)) for label in labels for part in _BREAK.split(label))
+    return any(
+        _has_private_word(_words(part)) for label in labels for part in _NEGATION_END.split(label)
+    )
 
 
 def _has_private_word(words: Sequence[str]) -> bool:
-    """Whether the words contain a private word that is not negated, as by "non-" or ".none"."""
+    """Whether a private word occurs without a negation such as "non-" before or ".none" after."""
     for index, word in enumerate(words):
         is_negated_before = index > 0 and words[index - 1] in _NEGATIONS
         is_negated_after = len(words) == index + 2 and words[index + 1] in _NEGATIONS
-        if _stem(word) in _PRIVATE and not is_negated_before and not is_negated_after:
+        if _stem(word) in _PRIVATE_WORDS and not is_negated_before and not is_negated_after:
             return True
     return False
 
@@ -70,19 +72,19 @@ def _words(text: str) -> list[str]:
     """The words of a text in lower case, also split at capitals."""
     words: list[str] = []
     for run in _LETTERS.findall(text):
-        is_one_word = _stem(run.casefold()) in _PRIVATE
+        is_one_word = _stem(run.casefold()) in _PRIVATE_WORDS
         words += [run.casefold()] if is_one_word else map(str.casefold, _WORD.findall(run))
     return words
 
 
 def _stem(word: str) -> str:
-    return word if word in _PRIVATE else _ENDING.sub("", word, count=1)
+    return word if word in _PRIVATE_WORDS else _SUFFIX.sub("", word, count=1)
 
 
 def private_paths(
     schema: Schema | None, paths: Iterable[str], governance: Governance | None
 ) -> set[str]:
-    """The paths that are private by a label on them, on an enclosing field or on the dataset."""
+    """The paths that are private because of a label on them, on an outer field or the dataset."""
     if governance is not None and is_private(_labels(governance)):
         return set(paths)
     labelled = [
@@ -121,19 +123,19 @@ def select_frequent(counts: Iterable[tuple[str, int]], *, rows: int) -> tuple[Va
     frequent_values = [
         ValueCount(value=value, count=count) for value, count in counts if count >= min_count
     ]
-    return tuple(frequent_values[:_MAX_SHOWN])
+    return tuple(frequent_values[:_MAX_FREQUENT_VALUES])
 
 
 def without_values(profile: Profile, paths: Collection[str] | None = None) -> Profile:
-    """The profile with only the counts of some columns, or of all."""
+    """The profile without the values of the columns at `paths`, or of all columns."""
     columns = {
-        path: _counts(column) if paths is None or path in paths else column
+        path: _counts_only(column) if paths is None or path in paths else column
         for path, column in profile.columns.items()
     }
     return msgspec.structs.replace(profile, columns=columns)
 
 
-def _counts(column: ColumnProfile) -> ColumnProfile:
+def _counts_only(column: ColumnProfile) -> ColumnProfile:
     return msgspec.structs.replace(
         column, minimum=None, maximum=None, mean=None, stddev=None, quantiles={}, top=()
     )
@@ -151,9 +153,9 @@ def for_catalogs(entry: AnyDataset) -> AnyDataset:
 
 
 def allowed_quality(dataset: Dataset) -> Quality | None:
-    """Return the quality without values that are private by the current labels.
+    """Return the quality without values that are private according to the current labels.
 
-    Values of removed columns are left out too, since their labels no longer exist.
+    Values of removed columns are omitted too, since their labels no longer exist.
     """
     quality = dataset.quality
     if quality is None or quality.profile is None:
@@ -166,7 +168,7 @@ def allowed_quality(dataset: Dataset) -> Quality | None:
 
 
 def without_ranges(statistics: Statistics, paths: Collection[str] | None = None) -> Statistics:
-    """The statistics without minimum and maximum of some columns, or of all."""
+    """The statistics without minimum and maximum of the columns at `paths`, or of all columns."""
     columns = {
         path: msgspec.structs.replace(column, minimum=None, maximum=None)
         if paths is None or path in paths

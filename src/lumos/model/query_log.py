@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class StatementCount(NamedTuple):
-    """Statement and run counts of one day, or of one skip reason."""
+    """The numbers of statements and of their runs on one day, or with one skip reason."""
 
     skip_reason: str | None
     day: int | None
@@ -21,9 +21,9 @@ class DailyStatements(NamedTuple):
 
 
 class QuerySample(NamedTuple):
-    """Statements with the same digest: an encoded example, their runs, first and last time.
+    """Statements with the same digest: an encoded example, the number of runs, first and last time.
 
-    Times are microseconds, days are days since 1970.
+    Times are microseconds since 1970.
     """
 
     digest: bytes

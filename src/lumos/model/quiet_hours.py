@@ -17,7 +17,7 @@ class QuietHours(NamedTuple):
     end: time
 
     def next_end(self, at: datetime, timezone: str) -> datetime:
-        """Return when quiet hours end that include a time, or the time if none include it."""
+        """Return the end of the quiet hours that include a time, or the time itself if none do."""
         local = at.astimezone(ZoneInfo(timezone))
         now = local.time()
         if self.start < self.end:
@@ -27,7 +27,7 @@ class QuietHours(NamedTuple):
         if not is_quiet:
             return at
         end = datetime.combine(local.date() + timedelta(days=days), self.end, local.tzinfo)
-        # When clocks are put back, a time of day occurs twice: the messages wait for the later one.
+        # If the clock is set back, the end occurs twice: messages wait for the later one.
         return max(end.replace(fold=0).astimezone(UTC), end.replace(fold=1).astimezone(UTC), at)
 
 

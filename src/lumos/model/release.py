@@ -1,4 +1,4 @@
-"""Releases, and the refresh of each dataset after one."""
+"""Releases, and the refresh of each dataset after a release."""
 
 from datetime import datetime
 from typing import Literal
@@ -11,7 +11,7 @@ RefreshState = Literal["waiting", "refreshed", "given up", "failed", "unschedule
 
 
 class DatasetSummary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The state of a dataset, to compare before and after a release."""
+    """The state of a dataset, for comparing it before and after a release."""
 
     schema_version: str | None = None
     cloud_version: str | None = None
@@ -24,9 +24,9 @@ class DatasetSummary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 class ReleaseRefresh(msgspec.Struct, frozen=True, kw_only=True):
     """The refresh of one dataset after a release.
 
-    `run` is the first run after the release, `partition` names what it writes, and `available` is
-    when that is expected. `attempts` counts the scans that looked for it; the next one is at
-    `next_look`, and none after `give_up`.
+    `run` is the time of the first run after the release, `partition` the name of the partition that
+    it writes, and `available` the time when that is expected. `attempts` is the number of scans for
+    it; the next scan is at `next_look`, and there is none after `give_up`.
     """
 
     urn: str

@@ -12,5 +12,5 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def copy_of(cls, value: object) -> Self:
-        """A report whose fields are the attributes of the same names of another value."""
+        """A report with the values of the attributes of the same names of another value."""
         return cls(**{name: getattr(value, name) for name in cls.__struct_fields__})

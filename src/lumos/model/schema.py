@@ -72,7 +72,7 @@ class Field(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
         return text
 
     def has_facts(self) -> bool:
-        """Whether the full fingerprint covers more of this field than its shape."""
+        """Whether the field has descriptions, defaults or tags, which are not in its shape."""
         return bool(self.description or self.tags or self.nested) or self.default is not None
 
     def _full(self) -> str:
@@ -116,10 +116,10 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def names_that_differ_only_in_case(self) -> tuple[tuple[str, ...], ...]:
         """Groups of columns that case-insensitive engines cannot distinguish."""
-        by_folded: dict[str, list[str]] = {}
+        names_by_folded: dict[str, list[str]] = {}
         for field in self.fields:
-            by_folded.setdefault(field.name.casefold(), []).append(field.name)
-        return tuple(tuple(names) for names in by_folded.values() if len(names) > 1)
+            names_by_folded.setdefault(field.name.casefold(), []).append(field.name)
+        return tuple(tuple(names) for names in names_by_folded.values() if len(names) > 1)
 
     def __str__(self) -> str:
         return "\n".join(str(field) for field in self.fields)
@@ -128,7 +128,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 def fingerprint(lines: Iterable[str]) -> str:
     """A short stable hash of lines of canonical text."""
     text = "\n".join(lines)
-    # Lone surrogates must be hashable too.
+    # Allow lone surrogates, which names may contain.
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
@@ -138,13 +138,13 @@ def parse_schema(text: str, *, strict: bool = False) -> Schema:
     A `strict` parser rejects likely mistakes that other tools allow: empty enums and unions, and
     repeated members, symbols and options.
     """
-    if not _SPANS_LINES.search(text):
+    if not _QUOTE.search(text):
         try:
             fields = [
                 field for line in text.split("\n") for field in _parse_line(line, strict=strict)
             ]
         except SchemaSyntaxError:
-            # Read the entire text, for the position of the error.
+            # Parse the entire text below, to get the position of the error.
             pass
         else:
             if len({field.name for field in fields}) == len(fields):
@@ -168,8 +168,8 @@ def comments_in(text: str) -> Iterator[tuple[int, str]]:
         offset = match.end()
 
 
-# Texts in quotes may contain the end of a line.
-_SPANS_LINES: Final = re.compile(r"['`]")
+# Quoted texts may contain line breaks, so such a schema cannot be parsed line by line.
+_QUOTE: Final = re.compile(r"['`]")
 
 
 class _SchemaReader(TypeReader):

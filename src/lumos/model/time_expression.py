@@ -13,13 +13,13 @@ _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w":
 def parse_time(text: str, *, now: datetime, end: bool = False) -> datetime:
     """Parse a time; UTC if no zone is given.
 
-    A duration is subtracted from `now`. A date is its first moment or, with `end`, its last.
+    A duration is subtracted from `now`. A date means its first moment or, with `end`, its last.
     """
     if length := parse_duration(text):
         try:
             return now - length
         except OverflowError:
-            raise _not_understood(text) from None
+            raise _invalid_time(text) from None
     try:
         day = date.fromisoformat(text)
     except ValueError:
@@ -36,7 +36,7 @@ def parse_duration(text: str) -> timedelta | None:
     try:
         return timedelta(**{_UNITS[match.group(2)]: int(match.group(1))})
     except OverflowError:
-        raise _not_understood(text) from None
+        raise _invalid_time(text) from None
 
 
 def _instant(text: str) -> datetime:
@@ -44,10 +44,10 @@ def _instant(text: str) -> datetime:
         instant = datetime.fromisoformat(text.strip())
         return instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant.astimezone(UTC)
     except (ValueError, OverflowError):
-        raise _not_understood(text) from None
+        raise _invalid_time(text) from None
 
 
-def _not_understood(text: str) -> MisuseError:
+def _invalid_time(text: str) -> MisuseError:
     return MisuseError(
         f"'{text}' is not a time. Use a duration such as 30m, 12h or 7d, a date such as "
         "2024-01-15, or a time such as 2024-01-15T10:30Z"

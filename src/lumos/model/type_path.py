@@ -1,7 +1,7 @@
 """Paths of nested fields inside a column's type, used by all conversions.
 
-Paths: `column.member`, `array[]`, `map{}` (its values), `map{key}`, `union<0>`; unusual names are
-in backticks.
+Paths: `column.member`, `array[]`, `map{}` (its values), `map{key}`, `union<0>`. Names with special
+characters are in backticks.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ from lumos.model.types import (
 
 TOO_DEEP: Final = Unknown("too deep")
 TOO_LARGE: Final = Unknown("too large")
-# Schemas whose types refer to each other can be small, but grow without limit when expanded.
+# A small schema whose types refer to each other can become very large when it is expanded.
 MAX_EXPANSION_LENGTH: Final = 1_000_000
 
 
@@ -61,21 +61,21 @@ class TypePath(msgspec.Struct, frozen=True, kw_only=True):
         return self.notes.get(self.path) or NestedField(path=self.path)
 
     def member(self, name: str) -> "TypePath":
-        return self._below(f".{quoted_name(name)}" if self.path else quoted_name(name))
+        return self._child(f".{quoted_name(name)}" if self.path else quoted_name(name))
 
     def element(self) -> "TypePath":
-        return self._below("[]")
+        return self._child("[]")
 
     def key(self) -> "TypePath":
-        return self._below("{key}")
+        return self._child("{key}")
 
     def value(self) -> "TypePath":
-        return self._below("{}")
+        return self._child("{}")
 
     def option(self, index: int) -> "TypePath":
-        return self._below(f"<{index}>")
+        return self._child(f"<{index}>")
 
-    def _below(self, step: str) -> "TypePath":
+    def _child(self, step: str) -> "TypePath":
         return msgspec.structs.replace(self, path=self.path + step, depth=self.depth + 1)
 
     def within(self, name: str) -> "TypePath":
@@ -90,15 +90,15 @@ class TypePath(msgspec.Struct, frozen=True, kw_only=True):
         field_id: int | None = None,
     ) -> None:
         """Note the description, default and id of this path; earlier values take precedence."""
-        # Most fields have none of them, and a registry has many versions of many fields.
+        # Return early, since most fields have none of them.
         if not description and default is None and field_id is None:
             return
-        known = self.details
+        earlier = self.details
         merged = NestedField(
             path=self.path,
-            description=known.description or description or None,
-            default=default if known.default is None else known.default,
-            field_id=field_id if known.field_id is None else known.field_id,
+            description=earlier.description or description or None,
+            default=default if earlier.default is None else earlier.default,
+            field_id=field_id if earlier.field_id is None else earlier.field_id,
         )
         if merged != NestedField(path=self.path):
             self.notes[self.path] = merged
@@ -131,7 +131,7 @@ class NamedTypes:
     def replacement_for(
         self, name: str, type_path: TypePath, *, display_name: str = ""
     ) -> Unknown | None:
-        """The type to use instead of a recursive or too large named type; None if it may expand."""
+        """The type to use instead of a recursive or too large type; None if it may be expanded."""
         if name in type_path.inside:
             return Unknown(f"recursive:{display_name or name}")
         return TOO_LARGE if self.is_exhausted else None
@@ -142,7 +142,7 @@ class NamedTypes:
         return self._expanded_length > MAX_EXPANSION_LENGTH
 
     def count_expansion(self, type: DataType) -> DataType:
-        """Count a type towards the limit, and return it."""
+        """Add the size of an expanded type to the total, and return the type."""
         self._expanded_length += len(type.text)
         return type
 
@@ -179,8 +179,8 @@ def _direct_parts(path: str, type: DataType) -> Iterator[NestedPart]:
     match type:
         case Struct(members):
             for member in members:
-                below = f"{path}.{quoted_name(member.name)}"
-                yield NestedPart(below, member.name, member.type, member.nullable)
+                member_path = f"{path}.{quoted_name(member.name)}"
+                yield NestedPart(member_path, member.name, member.type, member.nullable)
         case Array(element, nullable):
             yield NestedPart(f"{path}[]", None, element, nullable)
         case Map(key, value, nullable):
@@ -194,9 +194,9 @@ def _direct_parts(path: str, type: DataType) -> Iterator[NestedPart]:
 
 
 def leaf_fields(schema: Schema) -> Iterator[tuple[str, tuple[str, ...], DataType]]:
-    """Path, names and type of each column or struct member that is not itself a struct.
+    """Yield the path, the names and the type of each column or struct member that is no struct.
 
-    Arrays and maps are not divided.
+    Structs inside arrays and maps are not expanded.
     """
     for field in schema.fields:
         yield from _leaves(field.type, TypePath.column(field.name), (field.name,))
@@ -222,7 +222,7 @@ def field_paths(schema: Schema) -> list[str]:
 
 
 def field_at(path: str, column: Field) -> Field | None:
-    """The field at a path of lineage inside of a column; None if there is none."""
+    """The field at a lineage path inside a column; None if there is none."""
     type, nullable = column.type, column.nullable
     for step in lineage_steps(path)[1:]:
         if isinstance(type, Array) and step != KEY:

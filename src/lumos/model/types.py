@@ -31,7 +31,7 @@ def quoted_text(text: str) -> str:
 
 
 class _Frozen:
-    """An immutable value, since its equality and hash are based on its text."""
+    """A base class for immutable values, whose equality and hash are based on their text."""
 
     __slots__ = ()
 
@@ -49,7 +49,7 @@ class _Frozen:
 
 
 class DataType(_Frozen):
-    """A type; two types are equal when their canonical texts are."""
+    """A type; two types are equal if their canonical texts are equal."""
 
     __slots__ = ("depth", "text")
 
@@ -350,7 +350,7 @@ def _nullability_text(type: DataType, nullable: bool) -> str:
 
 
 def kind_of(type: DataType) -> str:
-    """The kind of a type, with which its canonical text begins: INT64, DECIMAL, STRUCT, ..."""
+    """The kind of a type, the first word of its canonical text: INT64, DECIMAL, STRUCT, ..."""
     match type:
         case Simple(kind):
             return kind
@@ -378,7 +378,7 @@ _PARAMETRISED: Final = (
     "ENUM", "ARRAY", "MAP", "STRUCT", "UNION", "UNKNOWN",
 )  # fmt: skip
 # Type names of SQL and programming languages, for suggestions in error messages.
-_FOREIGN: Final = {
+_FOREIGN_TYPE_NAMES: Final = {
     "BOOL": "BOOLEAN", "TINYINT": "INT8", "BYTE": "INT8", "SMALLINT": "INT16", "SHORT": "INT16",
     "INT": "INT32", "INTEGER": "INT32", "BIGINT": "INT64", "LONG": "INT64", "REAL": "FLOAT32",
     "FLOAT": "FLOAT32", "DOUBLE": "FLOAT64", "NUMERIC": "DECIMAL", "NUMBER": "DECIMAL",
@@ -447,7 +447,7 @@ class TypeReader:
         return SchemaSyntaxError(problem, line=line, column=at - self.text.rfind("\n", 0, at))
 
     def _peek(self) -> _Token:
-        # Inside of brackets a line break is whitespace; outside it ends the field.
+        # Inside brackets, a line break is whitespace; outside, it ends the field.
         while self.open_brackets and self.tokens[self.position].kind == "newline":
             self.position += 1
         return self.tokens[self.position]
@@ -471,12 +471,12 @@ class TypeReader:
 
     def _expect(self, mark: str) -> None:
         if not self._take(mark):
-            found = self._peek()
+            token = self._peek()
             if mark in ">)" and self.tokens[self.position - 1].kind == "newline":
-                # The next line is another field.
+                # Report the opening bracket, since the next line is probably another field.
                 opened = self.open_brackets[-1]
                 raise self._error(f"this '{opened.text}' is not closed", opened.offset)
-            raise self._error(f"expected '{mark}', found {found.text!r}" if found.text.strip() else
+            raise self._error(f"expected '{mark}', found {token.text!r}" if token.text.strip() else
                               f"expected '{mark}', found the end of the line")  # fmt: skip
 
     def _take_words(self, *words: str) -> bool:
@@ -509,11 +509,11 @@ class TypeReader:
             raise self._error(f"a type nests deeper than {MAX_DEPTH} levels", token.offset)
         self.depth += 1
         try:
-            built = self._parse_parameters(kind)
+            parsed = self._parse_parameters(kind)
         except ValueError as problem:
             raise self._error(str(problem).rstrip("."), token.offset) from None
         self.depth -= 1
-        return built
+        return parsed
 
     def _parse_parameters(self, kind: str) -> DataType:
         match kind:
@@ -671,6 +671,6 @@ def _describe_invalid(character: str) -> str:
 
 
 def _suggestion(kind: str) -> str:
-    if kind in _FOREIGN:
-        return f" Did you mean '{_FOREIGN[kind]}'?"
+    if kind in _FOREIGN_TYPE_NAMES:
+        return f" Did you mean '{_FOREIGN_TYPE_NAMES[kind]}'?"
     return did_you_mean(kind, [*SIMPLE, *_PARAMETRISED])

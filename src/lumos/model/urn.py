@@ -13,15 +13,15 @@ from lumos.errors import MisuseError
 
 SCHEME: Final = "lumos://"
 DEFAULT_ENVIRONMENT: Final = "PROD"
-# Punctuation at the end belongs to the sentence around a URN.
+# Does not match punctuation at the end, which belongs to the sentence around a URN.
 _URN: Final = re.compile(r"lumos://[\w.+@%~=:,/?-]*[\w+@%~=/-]", re.ASCII)
 _PLATFORM: Final = re.compile(r"[a-z][a-z0-9_.+-]*\Z", re.ASCII)
 _ENVIRONMENT: Final = re.compile(r"[A-Z][A-Z0-9_-]*\Z", re.ASCII)
 # All other characters are percent-encoded, so that a dataset has only one URN.
-_SAFE: Final = "-._~=:@+,"
+_UNENCODED_CHARACTERS: Final = "-._~=:@+,"
 
 # Platforms whose dataset names are joined with dots in catalogs.
-_DOTTED: Final = frozenset(
+_PLATFORMS_WITH_DOTS: Final = frozenset(
     {"athena", "bigquery", "cassandra", "clickhouse", "cockroachdb", "databricks", "db2", "dbt",
      "delta-lake", "dremio", "druid", "duckdb", "glue", "hana", "hive", "iceberg", "impala", "kudu",
      "looker", "mariadb", "mongodb", "mssql", "mysql", "nessie", "netezza", "oracle", "postgres",
@@ -100,29 +100,30 @@ class Urn(msgspec.Struct, frozen=True):
 def display_names(urns: Iterable[str], recorded: Mapping[str, str]) -> dict[str, str]:
     """The display name of each dataset: its name, if no other dataset has the same.
 
-    Datasets with equal names are distinguished by the shortest ends of their paths, or by URN if
-    the paths are equal. `recorded` are the names of all stored datasets, which display names must
-    not match by accident.
+    Datasets with equal names are distinguished by the shortest suffixes of their paths, or by URN
+    if the paths are equal. `recorded` are the names of all stored datasets, from which display
+    names of other datasets must differ.
     """
     distinct_urns = dict.fromkeys(urns)
     by_name: dict[str, list[str]] = {}
     for urn in {**distinct_urns, **recorded}:
         by_name.setdefault(recorded.get(urn) or name_in(urn), []).append(urn)
     names: dict[str, str] = {}
-    for name, some in by_name.items():
-        names |= {some[0]: name} if len(some) == 1 else _distinct_ends(some, by_name)
+    for name, homonyms in by_name.items():
+        is_unique = len(homonyms) == 1
+        names |= {homonyms[0]: name} if is_unique else _distinct_suffixes(homonyms, by_name)
     return {urn: names[urn] for urn in distinct_urns}
 
 
 class DisplayNames:
-    """Replaces URNs in texts by display names, which `find` returns for some URNs."""
+    """Replaces URNs in texts by display names; `find` returns the display names of given URNs."""
 
     def __init__(self, find: Callable[[Collection[str]], Mapping[str, str]]) -> None:
         self._find = find
         self._names: dict[str, str] = {}
 
     def look_up(self, texts: Iterable[str]) -> None:
-        """Look up all URNs in some texts at once."""
+        """Look up the display names of all URNs in the texts at once."""
         urns = {urn for text in texts for urn in _urns_in(text)}
         if new := urns - self._names.keys():
             self._names |= self._find(new)
@@ -145,21 +146,23 @@ def name_in(urn: str) -> str:
         return urn
 
 
-def _distinct_ends(urns: Iterable[str], taken: Container[str]) -> dict[str, str]:
-    """The shortest ends of paths that are distinct and not `taken` as names of other datasets."""
+def _distinct_suffixes(urns: Iterable[str], taken: Container[str]) -> dict[str, str]:
+    """The shortest suffixes of paths that are distinct, and not `taken` as names of others."""
     paths = {urn: _path_of(urn) for urn in urns}
     names = {urn: urn for urn in paths}
     unresolved = set(paths)
     for length in range(1, max(map(len, paths.values())) + 1):
-        ends = {urn: "/".join(path[-length:]) for urn, path in paths.items()}
-        count = Counter(ends.values())
-        settled = {
+        suffixes = {urn: "/".join(path[-length:]) for urn, path in paths.items()}
+        count = Counter(suffixes.values())
+        distinct = {
             urn
             for urn in unresolved
-            if count[ends[urn]] == 1 and length <= len(paths[urn]) and ends[urn] not in taken
+            if count[suffixes[urn]] == 1
+            and length <= len(paths[urn])
+            and suffixes[urn] not in taken
         }
-        names |= {urn: ends[urn] for urn in settled}
-        unresolved -= settled
+        names |= {urn: suffixes[urn] for urn in distinct}
+        unresolved -= distinct
     return names
 
 
@@ -172,7 +175,7 @@ def _path_of(urn: str) -> tuple[str, ...]:
 
 def separator_of(platform: str) -> str:
     """The separator of path segments in catalogs that identify a dataset by one name."""
-    return "." if platform in _DOTTED else "/"
+    return "." if platform in _PLATFORMS_WITH_DOTS else "/"
 
 
 def _environment(text: str, query: str) -> str:
@@ -184,7 +187,7 @@ def _environment(text: str, query: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _encode(segment: str) -> str:
-    return quote(segment, safe=_SAFE, errors="surrogatepass")
+    return quote(segment, safe=_UNENCODED_CHARACTERS, errors="surrogatepass")
 
 
 def _decode(text: str, segment: str) -> str:

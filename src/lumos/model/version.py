@@ -1,6 +1,6 @@
 """The two versions of a dataset: its cloud version and its schema's semantic version.
 
-The cloud version, such as `S-312`, counts all changes of a dataset, also those of its data.
+The cloud version, such as `S-312`, counts all changes of a dataset, including those of its data.
 """
 
 import enum
@@ -49,7 +49,7 @@ class SchemaVersion(msgspec.Struct, frozen=True, order=True):
         return SchemaVersion(self.major, self.minor, self.patch + 1)
 
     def next(self, level: Level) -> "SchemaVersion":
-        """The version after a step of that level."""
+        """The version after a change of that level."""
         match level:
             case "major":
                 return self.next_major()
@@ -80,7 +80,7 @@ class CloudVersion(msgspec.Struct, frozen=True):
         return cls(int(match.group(2)), match.group(1))
 
     def next(self, *, prefix: str) -> "CloudVersion":
-        """The next version; the count continues if the prefix changes."""
+        """The next version; the number continues even if the prefix changes."""
         return CloudVersion(self.number + 1, prefix)
 
     def __str__(self) -> str:

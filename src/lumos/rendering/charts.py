@@ -27,7 +27,7 @@ def title(content: str) -> str:
 
 
 def shorten_name(name: str, max_length: int) -> str:
-    """Truncate a long name at its beginning, since its end is more specific."""
+    """Truncate the beginning of a long name: the end is more specific."""
     return name if len(name) <= max_length else f"…{name[1 - max_length :]}"
 
 
@@ -64,7 +64,7 @@ def colour_of(part: str) -> str:
 
 
 def sort_parts(parts: Iterable[str]) -> list[str]:
-    """Sort parts by the order that all charts share."""
+    """The distinct parts, in the order that all charts use."""
     order: dict[str, int] = {part: number for number, part in enumerate(COST_TYPES)}
     return sorted(dict.fromkeys(parts), key=lambda part: order.get(part, len(order)))
 
@@ -96,7 +96,7 @@ def bars(rows: Sequence[Bar], parts: Sequence[str], money: FormatMoney, *, label
                     tag("rect", class_=colour_of(part), x=x, y=y + 4, width=width, height=18)
                 )
                 x += width
-        shapes.append(tag("g", title(_hover(row, parts, money)), *pieces))
+        shapes.append(tag("g", title(_tooltip_text(row, parts, money)), *pieces))
         shapes.append(text(money(row.amount), class_="amount", x=x + 7, y=y + 17))
     return _chart(shapes, max(len(rows) * _ROW_HEIGHT, 1), label)
 
@@ -113,7 +113,7 @@ def columns(rows: Sequence[Bar], parts: Sequence[str], money: FormatMoney, *, la
         shapes.append(tag("line", class_="grid", x1=_LEFT_MARGIN, x2=_WIDTH, y1=y, y2=y))
         amount = money(round(top * share)).removesuffix(".00")
         shapes.append(text(amount, class_="axis", x=_LEFT_MARGIN - 8, y=y + 4, text_anchor="end"))
-    # At most nine columns have a label, the last one always.
+    # At most nine columns have a label, including the last one.
     label_interval = max(1, -(-len(rows) // 9))
     for number, row in enumerate(rows):
         x = _LEFT_MARGIN + step * number + (step - width) / 2
@@ -124,7 +124,7 @@ def columns(rows: Sequence[Bar], parts: Sequence[str], money: FormatMoney, *, la
             y -= height
             name = colour_of(part) + (" now" if row.is_current else "")
             pieces.append(tag("rect", class_=name, x=x, y=y, width=width, height=height))
-        shapes.append(tag("g", title(_hover(row, parts, money)), *pieces))
+        shapes.append(tag("g", title(_tooltip_text(row, parts, money)), *pieces))
         if (len(rows) - 1 - number) % label_interval == 0:
             middle = x + width / 2
             shapes.append(
@@ -142,14 +142,14 @@ def _chart(shapes: Sequence[str], height: int, label: str) -> str:
     return tag("svg", *shapes, class_="chart", viewBox=size, role="img", aria_label=label)
 
 
-def _hover(row: Bar, parts: Sequence[str], money: FormatMoney) -> str:
+def _tooltip_text(row: Bar, parts: Sequence[str], money: FormatMoney) -> str:
     lines = [f"{row.name}: {money(row.amount)}"]
     lines += [f"{part} {money(row.parts[part])}" for part in parts if row.parts.get(part)]
     return "\n".join(lines)
 
 
 def _round_up(amount: int) -> int:
-    """The next round number."""
+    """The smallest round number that is not below the amount, such as 1200, 1500 or 2000."""
     if amount <= 0:
         return 1
     power: int = 10 ** (len(str(amount)) - 1)

@@ -31,16 +31,16 @@ def page(*, title: str, subtitle: str, footer: str, content: Sequence[str]) -> s
     """The page as HTML; `content` is HTML, the other arguments are text."""
     parts = files("lumos.rendering").joinpath("page")
     template = parts.joinpath("page.html").read_text("utf-8")
-    fills = {
+    texts = {
         "TITLE": escape(title),
         "SUBTITLE": escape(subtitle),
         "STYLE": parts.joinpath("page.css").read_text("utf-8"),
         "CONTENT": "\n".join(content),
         "FOOTER": escape(footer),
     }
-    # Split once: inserted texts may contain the placeholder marks.
+    # Replace all placeholders in one pass: inserted texts may contain `@@` too.
     pieces = template.split("@@")
-    return "".join(fills[piece] if number % 2 else piece for number, piece in enumerate(pieces))
+    return "".join(texts[piece] if number % 2 else piece for number, piece in enumerate(pieces))
 
 
 def tiles(figures: Iterable[Tile]) -> str:

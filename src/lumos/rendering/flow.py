@@ -12,7 +12,7 @@ _GAP: Final = 20
 _TOP: Final = 30
 _LABEL_WIDTH: Final = 190
 _MAX_NAME_LENGTH: Final = 27
-# Narrower bands are too thin for the mouse.
+# Thinner bands are hard to point at with the mouse.
 _MIN_BAND_WIDTH: Final = 1.5
 _MAX_HEIGHT: Final = 560
 _MIN_HEIGHT: Final = 160
@@ -21,9 +21,9 @@ _MIN_HEIGHT: Final = 160
 class FlowNode(NamedTuple):
     """A dataset in the diagram, with amounts in micro-units.
 
-    `direct` is spent on the dataset itself, and `retained` is not passed on. The rest flows from
-    and to other datasets, which may be missing in the diagram. An `unneeded` dataset has no known
-    consumer.
+    `direct` is the cost of the dataset itself and of the jobs that write it, `retained` the cost
+    that is not passed on. The rest comes from or goes to other datasets, which may be missing in
+    the diagram. An `unneeded` dataset has no known consumer.
     """
 
     key: str
@@ -56,7 +56,7 @@ def flow(nodes: Sequence[FlowNode], bands: Sequence[FlowBand], money: Callable[[
     columns = layers(list(by_key), [(band.upstream, band.downstream) for band in visible])
     scale, height = _scale(columns, by_key)
     boxes = _boxes(columns, by_key, scale, height)
-    # Edges that close a cycle would run from right to left.
+    # Omit bands that would run from right to left: those close a cycle.
     forward = [band for band in visible if boxes[band.upstream].x < boxes[band.downstream].x]
     shapes = [
         *_render_bands(forward, boxes, by_key, scale, money),
@@ -74,7 +74,7 @@ def flow(nodes: Sequence[FlowNode], bands: Sequence[FlowBand], money: Callable[[
 
 
 def _scale(columns: Sequence[Sequence[str]], nodes: Mapping[str, FlowNode]) -> tuple[float, float]:
-    """Pixels per micro-unit, and the height of the diagram."""
+    """The number of pixels per micro-unit, and the height of the diagram."""
     max_boxes = max((len(column) for column in columns), default=1)
     height = min(_MAX_HEIGHT + 14 * max_boxes, max(_MIN_HEIGHT, 120 * max_boxes))
     sums = [(sum(max(nodes[key].total, 0) for key in column), len(column)) for column in columns]
@@ -86,16 +86,16 @@ def _boxes(
     columns: Sequence[Sequence[str]], nodes: Mapping[str, FlowNode], scale: float, height: float
 ) -> dict[str, _Box]:
     step = (_WIDTH - _LABEL_WIDTH - _BAR_WIDTH) / max(len(columns) - 1, 1)
-    found: dict[str, _Box] = {}
+    boxes: dict[str, _Box] = {}
     for number, column in enumerate(columns):
         sizes = [max(nodes[key].total * scale, _MIN_BAND_WIDTH) for key in column]
         free = height - sum(sizes)
         gap = max(min(free / (len(column) + 1), 3 * _GAP), 2)
         y = _TOP + max((height - sum(sizes) - gap * (len(column) - 1)) / 2, 0)
         for key, size in zip(column, sizes, strict=True):
-            found[key] = _Box(number * step, y, size)
+            boxes[key] = _Box(number * step, y, size)
             y += size + gap
-    return found
+    return boxes
 
 
 def _render_bands(
@@ -137,7 +137,7 @@ def _render_bands(
 def _render_node(node: FlowNode, box: _Box, scale: float, money: Callable[[int], str]) -> str:
     """A bar for the total; its left half marks direct cost, its right half retained cost."""
     half = _BAR_WIDTH / 2
-    spent, retained = (
+    direct, retained = (
         min(max(amount * scale, 0.0), box.height) for amount in (node.direct, node.retained)
     )
     parts = [
@@ -151,7 +151,7 @@ def _render_node(node: FlowNode, box: _Box, scale: float, money: Callable[[int],
     ]
     # Bands use the upper part of a bar, so direct and retained cost are at the bottom.
     retained_class = "unneeded" if node.unneeded else "kept"
-    for amount, name, x in ((spent, "spent", box.x), (retained, retained_class, box.x + half)):
+    for amount, name, x in ((direct, "spent", box.x), (retained, retained_class, box.x + half)):
         if amount > 0:
             y = box.y + box.height - amount
             parts.append(tag("rect", class_=name, x=x, y=y, width=half, height=amount))

@@ -8,42 +8,43 @@ _SWEEPS: Final = 8
 
 
 def layers(boxes: Sequence[str], arrows: Iterable[tuple[str, str]]) -> list[list[str]]:
-    """The boxes by layer, each after its predecessors, ordered to avoid crossings.
+    """The boxes in layers: each in a later layer than its predecessors, with few crossings.
 
     Arrows that close a cycle are ignored.
     """
-    known = set(boxes)
-    following: dict[str, list[str]] = {box: [] for box in boxes}
+    known_boxes = set(boxes)
+    successors_of: dict[str, list[str]] = {box: [] for box in boxes}
     for before, after in sorted(set(arrows)):
-        if before != after and before in known and after in known:
-            following[before].append(after)
-    forward = _without_cycles(boxes, following)
+        if before != after and before in known_boxes and after in known_boxes:
+            successors_of[before].append(after)
+    forward = _without_cycles(boxes, successors_of)
     return _sort_layers(_by_layer(boxes, forward), forward)
 
 
 def _without_cycles(
-    boxes: Sequence[str], following: Mapping[str, Sequence[str]]
+    boxes: Sequence[str], successors_of: Mapping[str, Sequence[str]]
 ) -> dict[str, list[str]]:
     """The arrows without those that close a cycle."""
     forward: dict[str, list[str]] = {box: [] for box in boxes}
-    state: dict[str, bool] = {}
+    # False while a box is on the current path, True afterwards.
+    is_done: dict[str, bool] = {}
     for root in boxes:
-        if root in state:
+        if root in is_done:
             continue
-        state[root] = False
-        path = [(root, iter(following[root]))]
+        is_done[root] = False
+        path = [(root, iter(successors_of[root]))]
         while path:
             box, rest = path[-1]
             for after in rest:
-                if state.get(after) is False:
+                if is_done.get(after) is False:
                     continue
                 forward[box].append(after)
-                if after not in state:
-                    state[after] = False
-                    path.append((after, iter(following[after])))
+                if after not in is_done:
+                    is_done[after] = False
+                    path.append((after, iter(successors_of[after])))
                     break
             else:
-                state[box] = True
+                is_done[box] = True
                 path.pop()
     return forward
 

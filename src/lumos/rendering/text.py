@@ -13,19 +13,19 @@ def plural(count: int, noun: str, several: str | None = None) -> str:
 
 
 def few(items: Sequence[T], limit: int) -> tuple[Sequence[T], int]:
-    """Return the first `limit` items and the number of the others; a single other is included."""
+    """The first `limit` items, or all if there is only one more, and the number of the rest."""
     return (items, 0) if len(items) <= limit + 1 else (items[:limit], len(items) - limit)
 
 
 def join_names(names: Sequence[str], limit: int, total: int | None = None) -> str:
-    """`a`, `a, b`, `a, b and 3 more`; `total` may be more than the names."""
+    """`a`, `a, b`, `a, b and 3 more`; `total` is the number of names if `names` is incomplete."""
     shown, more = few(names, limit)
     more += max(0, (total or 0) - len(names))
     return ", ".join(shown) + (f" and {more:,} more" if more else "")
 
 
 def cut(text: str, limit: int) -> str:
-    """Return the first `limit` characters of a text; dots mark an omission."""
+    """Shorten a text to `limit` characters, with dots at the end if it was longer."""
     return text if len(text) <= limit else f"{text[: limit - 3]}..."
 
 

@@ -1,1 +1,1 @@
-"""The server: the verbs of the SDK over HTTP, and the client that uses them from elsewhere."""
+"""The server: the methods of the SDK over HTTP, and the client that calls them."""

@@ -1,4 +1,4 @@
-"""The Litestar application: handlers made from the table of routes, and operations routes."""
+"""The Litestar application: handlers for all routes of the table, and for health, metrics etc."""
 
 import asyncio
 import time
@@ -67,7 +67,7 @@ _METRICS: Final = "text/plain; version=0.0.4; charset=utf-8"
 _BODY_SECONDS: Final = 30
 _KEEP_ALIVE_SECONDS: Final = 15.0
 _MAX_ID_DIGITS: Final = 18
-_MIN_COMPRESSED: Final = 1_000
+_MIN_COMPRESSED_BYTES: Final = 1_000
 _SECURITY_HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-cache",
@@ -76,15 +76,15 @@ _SECURITY_HEADERS: Final = {
 
 
 class BodyTooLarge(MisuseError):
-    """A body above the limit."""
+    """A request body that is larger than the limit."""
 
 
 class BodyTooSlow(MisuseError):
-    """A body that did not arrive in time."""
+    """A request body that did not arrive in time."""
 
 
 class UnsupportedBody(MisuseError):
-    """A body that is not JSON."""
+    """A request body that is not JSON."""
 
 
 class TooManyRequests(MisuseError):
@@ -99,7 +99,7 @@ class TooManyStreams(LumosError):
     """More open streams of events than the limit."""
 
 
-# The first class that fits decides.
+# The status of an error is that of the first class of which it is an instance.
 _STATUSES: Final[tuple[tuple[type[LumosError], int], ...]] = (
     (InvalidArguments, 400),
     (NotAuthenticated, 401),
@@ -126,7 +126,7 @@ _STATUSES: Final[tuple[tuple[type[LumosError], int], ...]] = (
 
 
 class HealthReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether the server runs, or can answer."""
+    """The response of `/health` and `/ready`."""
 
     status: str
     version: str
@@ -145,7 +145,7 @@ class IdentityReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServerOptions(NamedTuple):
-    """The options of `lumos serve`: who needs no token, and limits."""
+    """The options of `lumos serve`; `open_loopback`: local requests need no token."""
 
     open_loopback: bool
     max_request_bytes: int
@@ -177,18 +177,18 @@ EXTRA_ROUTES: Final = (
         summary="Who the sender of the request is, and what they may do.",
     ),
     ExtraRoute(
-        method="POST", url=f"{PREFIX}/lineage", name="openlineage", role="write", verb="lineage",
-        body=_OpenLineageBody, result=LineageIngestReport,
+        method="POST", url=f"{PREFIX}/lineage", name="openlineage", role="write",
+        sdk_path="lineage", body=_OpenLineageBody, result=LineageIngestReport,
         summary="Record one OpenLineage event or a list of them, as an OpenLineage client sends "
         "them.",
     ),
     ExtraRoute(
         method="GET", url=f"{PREFIX}/changes/events", name="change_events", role="read",
-        media_type="text/event-stream", verb="change_history.latest",
+        media_type="text/event-stream", sdk_path="change_history.latest",
         summary="Changes as server-sent events, as they are recorded.",
         parameters=(
             {"name": "Last-Event-ID", "in": "header", "schema": {"type": "string"},
-             "description": "The id of the last event that the client got."},
+             "description": "The id of the last event that the client received."},
         ),
     ),
     ExtraRoute(
@@ -209,7 +209,7 @@ _CONNECTED: Final = ServerSentEventMessage(
 
 
 class ApiServer:
-    """The handlers of one Lumos."""
+    """The request handlers of one `Lumos`."""
 
     def __init__(self, lumos: Lumos, options: ServerOptions) -> None:
         self._lumos = lumos
@@ -230,7 +230,7 @@ class ApiServer:
         )
 
     def app(self) -> RequestLog:
-        """The application; logging is outermost, so that unknown routes are logged too."""
+        """The application; the outermost layer logs requests, including those to unknown routes."""
         extra = {
             "health": self._health,
             "ready": self._ready,
@@ -253,7 +253,7 @@ class ApiServer:
             compression_config=CompressionConfig(
                 backend="brotli",
                 brotli_gzip_fallback=True,
-                minimum_size=_MIN_COMPRESSED,
+                minimum_size=_MIN_COMPRESSED_BYTES,
                 # Compression would delay events until a block is full.
                 exclude=[f"^{PREFIX}/(changes|jobs)/events$"],
             ),
@@ -275,12 +275,12 @@ class ApiServer:
     async def _answer(self, route: Route, request: Request[Any, Any, Any]) -> Response[Any]:
         try:
             identity = await self._admit(request, route.role)
-            self._switches.require_verb(route.verb_path)
+            self._switches.require_method(route.sdk_path)
             if route.has_body:
                 arguments = from_body(route, await self._body(request))
             else:
                 arguments = from_query(route, _query(request))
-            if route.verb.is_stream:
+            if route.sdk_method.is_stream:
                 lines = await self._dispatcher.stream(route, arguments, identity)
                 return Stream(lines, media_type=NDJSON, headers=_SECURITY_HEADERS)
             if route.output is not None:
@@ -304,18 +304,18 @@ class ApiServer:
             headers["Link"] = f'<{route.url}?{answer.next_query}>; rel="next"'
         if route.method == "GET":
             headers["ETag"] = answer.etag
-            if _is_known(request.headers.get("if-none-match"), answer.etag):
+            if _matches(request.headers.get("if-none-match"), answer.etag):
                 return Response(None, status_code=304, headers=headers)
         elif answer.written_etag is not None:
             headers["ETag"] = answer.written_etag
         return Response(answer.body, media_type=_JSON, headers=headers, status_code=200)
 
     async def _admit(self, request: Request[Any, Any, Any], role: Role) -> Identity:
-        """The sender of a request, if it may do what needs that role."""
+        """The sender of a request; raises an error if they do not have the role."""
         try:
             identity = await self._identify(request)
         except NotAuthenticated:
-            # Guesses count too, by address.
+            # Limit attempts to guess a token, by address.
             self._check_rate(f"address:{request.client.host if request.client else ''}")
             raise
         request.scope["state"]["actor"] = identity.actor.name
@@ -335,7 +335,7 @@ class ApiServer:
             request_id=request.scope["state"]["request_id"],
         )
         if "authorization" not in peer.headers:
-            # Only tokens need the store.
+            # Without a token, the store is not read, so no thread is needed.
             return self._authenticator.identify(peer)
         return await self._dispatcher.in_thread(self._authenticator.identify, peer)
 
@@ -344,9 +344,10 @@ class ApiServer:
             raise TooManyRequests(seconds)
 
     async def _body(self, request: Request[Any, Any, Any]) -> bytes:
-        """The body of a request, JSON that may be compressed."""
+        """The body of a request: JSON, decompressed if necessary."""
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        # Browsers send other content types to other sites without a preflight request.
+        # Browsers may send other content types to this server from any site without asking first
+        # (a CORS preflight request).
         if kind != _JSON:
             raise UnsupportedBody(f"Send the body as JSON, with the header Content-Type: {_JSON}")
         try:
@@ -356,12 +357,12 @@ class ApiServer:
             raise BodyTooSlow(f"The body did not arrive within {_BODY_SECONDS} s.") from None
         encoding = request.headers.get("content-encoding", "identity").lower()
         if encoding == "gzip":
-            return self._unzipped(body)
+            return self._decompress(body)
         if encoding != "identity":
             raise UnsupportedBody(f"Content-Encoding '{encoding}' is not supported. Use gzip.")
         return body
 
-    def _unzipped(self, body: bytes) -> bytes:
+    def _decompress(self, body: bytes) -> bytes:
         limit = self._options.max_request_bytes
         unzip = zlib.decompressobj(zlib.MAX_WBITS | 16)
         try:
@@ -411,7 +412,7 @@ class ApiServer:
         )
 
     async def _page(self, request: Request[Any, Any, Any]) -> Response[Any]:
-        """The page itself needs no token: it contains no data, and asks the user for a token."""
+        """The web page. It needs no token: it contains no data, and asks the user for a token."""
         try:
             return _file(page.index())
         except LumosError as problem:
@@ -466,11 +467,11 @@ class ApiServer:
         """The changes after a position, with comments that keep idle connections open."""
         with self._open_stream():
             yield _CONNECTED
-            async for found in self._feed.follow(start, idle_seconds=_KEEP_ALIVE_SECONDS):
-                if found is None:
+            async for change in self._feed.follow(start, idle_seconds=_KEEP_ALIVE_SECONDS):
+                if change is None:
                     yield ServerSentEventMessage(data=None, comment="waiting")
                     continue
-                position, event = found
+                position, event = change
                 yield ServerSentEventMessage(id=str(position), event=event.type, data=event.body)
 
     async def _job_events(self, request: Request[Any, Any, Any]) -> Response[Any]:
@@ -486,26 +487,26 @@ class ApiServer:
         return self._event_stream(request, self._follow_job(job))
 
     async def _follow_job(self, job: JobReport) -> AsyncGenerator[ServerSentEventMessage, None]:
-        """A job whenever it has changed, without its result, and each new line of its log."""
-        shown: JobReport | None = None
-        last: JobLogLine | None = None
+        """Yield a job, without its result, whenever it has changed, and each new log line."""
+        sent: JobReport | None = None
+        last_line: JobLogLine | None = None
         idle = 0.0
         with self._open_stream():
             yield _CONNECTED
             while True:
-                now = msgspec.structs.replace(job, result=None, log=(), lease_until=None)
+                current = msgspec.structs.replace(job, result=None, log=(), lease_until=None)
                 # The oldest lines of a long log are dropped, so positions do not identify lines.
-                earlier = job.log.index(last) + 1 if last in job.log else 0
-                fresh = job.log[earlier:]
-                for line in fresh:
+                sent_lines = job.log.index(last_line) + 1 if last_line in job.log else 0
+                new_lines = job.log[sent_lines:]
+                for line in new_lines:
                     yield ServerSentEventMessage(event="log", data=to_json(line).decode())
-                if now != shown:
-                    yield ServerSentEventMessage(event="job", data=to_json(now).decode())
-                is_new = bool(fresh) or now != shown
-                shown, last = now, job.log[-1] if job.log else None
+                if current != sent:
+                    yield ServerSentEventMessage(event="job", data=to_json(current).decode())
+                has_news = bool(new_lines) or current != sent
+                sent, last_line = current, job.log[-1] if job.log else None
                 if job.state in FINISHED_STATES:
                     return
-                idle = 0.0 if is_new else idle + POLL_SECONDS
+                idle = 0.0 if has_news else idle + POLL_SECONDS
                 if idle >= _KEEP_ALIVE_SECONDS:
                     idle = 0.0
                     yield ServerSentEventMessage(data=None, comment="waiting")
@@ -517,9 +518,9 @@ class ApiServer:
         request: Request[Any, Any, Any],
         messages: AsyncGenerator[ServerSentEventMessage, None],
     ) -> ServerSentEvent:
-        """A stream that ends soon after the token of its client has expired or was revoked."""
+        """A stream that ends soon after the client's token expires or is revoked."""
 
-        async def admitted() -> AsyncIterator[ServerSentEventMessage]:
+        async def messages_while_allowed() -> AsyncIterator[ServerSentEventMessage]:
             checked = time.monotonic()
             async with aclosing(messages):
                 async for message in messages:
@@ -530,12 +531,12 @@ class ApiServer:
                             return
                         except LumosError as problem:
                             LOG.warning(
-                                "A stream stays open although its token is unchecked: %s", problem
+                                "A token could not be checked; its stream stays open: %s", problem
                             )
                         checked = time.monotonic()
                     yield message
 
-        return ServerSentEvent(admitted(), headers={"Cache-Control": "no-cache"})
+        return ServerSentEvent(messages_while_allowed(), headers={"Cache-Control": "no-cache"})
 
     def _check_streams(self) -> None:
         if self._open_streams >= self._options.event_streams:
@@ -554,7 +555,7 @@ class ApiServer:
     def _problem(
         self, request: Request[Any, Any, Any], error: LumosError, *, status: int | None = None
     ) -> Response[Any]:
-        code = status or next(code for kind, code in _STATUSES if isinstance(error, kind))
+        code = status or next(code for type, code in _STATUSES if isinstance(error, type))
         request_id = request.scope["state"]["request_id"]
         problem = problem_of(
             error, status=code, title=HTTPStatus(code).phrase, request_id=request_id
@@ -569,7 +570,7 @@ class ApiServer:
         return Response(to_json(problem), status_code=code, media_type=PROBLEM, headers=headers)
 
     def _http_error(self, request: Request[Any, Any, Any], error: HTTPException) -> Response[Any]:
-        """Errors that Litestar itself finds: no such route or method, a body that is too large."""
+        """Responses to errors of Litestar: an unknown route or method, a body that is too large."""
         code = error.status_code
         if code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
             return self._problem(request, BodyTooLarge(_too_large(self._options.max_request_bytes)))
@@ -585,24 +586,26 @@ class ApiServer:
         return response
 
     def _crash(self, request: Request[Any, Any, Any], error: Exception) -> Response[Any]:
-        """The response to an unexpected error: the traceback is logged, and not sent."""
+        """The response to an unexpected error; the traceback is only logged."""
         request_id = request.scope.get("state", {}).get("request_id", "")
         LOG.error(
             "failed",
             extra={"facts": {"request_id": request_id, "error": redact(repr(error))}},
             exc_info=error,
         )
-        text = f"The server failed. Its log has the reason under request id {request_id}."
+        text = f"Internal error. The server's log has the details, with request id {request_id}."
         return self._problem(request, LumosError(text))
 
 
 @cache
 def _openapi(disabled: tuple[str, ...]) -> bytes:
-    """The OpenAPI document, built at the first request, since that takes a second."""
+    """The OpenAPI document. It is built at the first request, since building takes a second."""
     switches = Switches(dict.fromkeys(disabled, False), None)
-    routes = tuple(each for each in ROUTES if switches.is_enabled_verb(each.verb_path))
+    routes = tuple(each for each in ROUTES if switches.is_enabled_method(each.sdk_path))
     extra = tuple(
-        each for each in EXTRA_ROUTES if each.verb is None or switches.is_enabled_verb(each.verb)
+        each
+        for each in EXTRA_ROUTES
+        if each.sdk_path is None or switches.is_enabled_method(each.sdk_path)
     )
     return to_json(document(extra, routes))
 
@@ -634,11 +637,11 @@ def _query(request: Request[Any, Any, Any]) -> str:
     return query.decode("ascii", "replace")
 
 
-def _is_known(header: str | None, etag: str) -> bool:
+def _matches(header: str | None, etag: str) -> bool:
     if header is None:
         return False
-    known = {each.strip().removeprefix("W/") for each in header.split(",")}
-    return "*" in known or etag.removeprefix("W/") in known
+    etags = {each.strip().removeprefix("W/") for each in header.split(",")}
+    return "*" in etags or etag.removeprefix("W/") in etags
 
 
 def _too_large(limit: int) -> str:

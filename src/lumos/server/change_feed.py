@@ -10,10 +10,10 @@ from lumos.model.json_codec import to_json
 from lumos.schemas.changes import LatestChanges, PositionedEvent
 
 POLL_SECONDS: Final = 1.0
-# Transactions may commit in another order than they began, so this many positions are reread.
+# Positions to read again: a transaction that began earlier may be committed later.
 _OVERLAP: Final = 200
-# A client that does not read for this long is disconnected; it resumes after its last event.
-_MAX_WAITING: Final = 10_000
+# A client that has not read this many events is disconnected; it resumes after its last event.
+_MAX_QUEUED_EVENTS: Final = 10_000
 
 ReadChanges = Callable[[int | None], Awaitable[LatestChanges]]
 
@@ -27,7 +27,7 @@ class FeedEvent(NamedTuple):
 
 
 class ChangeFeed:
-    """Reads new changes every second while there are subscribers, once for all of them."""
+    """Reads new changes every second, once for all subscribers, as long as there are any."""
 
     def __init__(self, read: ReadChanges) -> None:
         self._read = read
@@ -37,22 +37,22 @@ class ChangeFeed:
     async def follow(
         self, start: int, *, idle_seconds: float
     ) -> AsyncIterator[tuple[int, FeedEvent] | None]:
-        """The changes after a position, each with the position to resume after.
+        """Yield the changes after a position, each with the position to resume after.
 
         Yields None when nothing has happened for some time, and ends if the caller is too slow.
         """
         sent: dict[int, None] = {}
         newest = start
-        async with self._subscribed() as queue:
-            # Subscribed first, so that every change is either in the log or in the queue.
-            fresh = await self._after(start, sent)
+        async with self._subscribe() as queue:
+            # Subscribe before reading, so that every change is either in the log or in the queue.
+            fresh = await self._read_after(start, sent)
             while fresh:
                 for each in fresh:
                     sent[each.position] = None
                     newest = max(newest, each.position)
                     yield newest, each
-                sent = _recent(sent, newest)
-                fresh = await self._after(max(start, newest - _OVERLAP), sent)
+                sent = _drop_old(sent, newest)
+                fresh = await self._read_after(max(start, newest - _OVERLAP), sent)
             while True:
                 try:
                     event = await asyncio.wait_for(queue.get(), idle_seconds)
@@ -65,16 +65,16 @@ class ChangeFeed:
                     continue
                 sent[event.position] = None
                 newest = max(newest, event.position)
-                sent = _recent(sent, newest)
+                sent = _drop_old(sent, newest)
                 yield newest, event
 
-    async def _after(self, floor: int, sent: dict[int, None]) -> list[FeedEvent]:
+    async def _read_after(self, floor: int, sent: dict[int, None]) -> list[FeedEvent]:
         latest = await self._read(floor)
         return [_event(each) for each in latest.events if each.position not in sent]
 
     @asynccontextmanager
-    async def _subscribed(self) -> AsyncIterator["asyncio.Queue[FeedEvent | None]"]:
-        queue: asyncio.Queue[FeedEvent | None] = asyncio.Queue(_MAX_WAITING)
+    async def _subscribe(self) -> AsyncIterator["asyncio.Queue[FeedEvent | None]"]:
+        queue: asyncio.Queue[FeedEvent | None] = asyncio.Queue(_MAX_QUEUED_EVENTS)
         self._queues.add(queue)
         if self._polling is None or self._polling.done():
             self._polling = asyncio.create_task(self._poll())
@@ -88,7 +88,7 @@ class ChangeFeed:
         try:
             await self._read_changes()
         finally:
-            # After a defect, clients reconnect and resume.
+            # If polling failed, end the streams: clients reconnect and resume.
             for queue in self._queues:
                 self._end(queue)
             self._queues.clear()
@@ -110,7 +110,7 @@ class ChangeFeed:
                 seen[each.position] = None
                 newest = max(newest, each.position)
                 self._publish(_event(each))
-            seen = _recent(seen, newest)
+            seen = _drop_old(seen, newest)
             if len(fresh) < _OVERLAP:
                 await asyncio.sleep(POLL_SECONDS)
 
@@ -134,5 +134,5 @@ def _event(recorded: PositionedEvent) -> FeedEvent:
     return FeedEvent(recorded.position, event.type.value, to_json(event).decode())
 
 
-def _recent(positions: dict[int, None], newest: int) -> dict[int, None]:
+def _drop_old(positions: dict[int, None], newest: int) -> dict[int, None]:
     return {each: None for each in positions if each > newest - 2 * _OVERLAP}

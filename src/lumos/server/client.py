@@ -38,34 +38,34 @@ from lumos.store.audit import GENESIS
 
 SERVER: Final = "LUMOS_SERVER"
 TOKEN: Final = "LUMOS_TOKEN"
-_LIMITS: Final = TimeLimits(connect=5.0, read=300.0)
-# Somebody waits for the answer.
+_TIMEOUTS: Final = TimeLimits(connect=5.0, read=300.0)
+# Short, since a user waits for the response.
 _RETRIES: Final = RetryPolicy(tries=4, seconds=10, first_wait=0.2, max_wait=1.0)
 _NEXT: Final = re.compile(r"<([^>]+)>; rel=\"next\"")
 _OK: Final = 200
-# The server has a limit of its own, which is lower by default.
+# The server has its own limit for a request, which is lower by default.
 _MAX_UPLOAD_BYTES: Final = 256 * 1024 * 1024
 _MAX_UPLOAD_FILES: Final = 10_000
-# Verbs that read settings, files or the state of the machine that they run on.
-_REASONS: Final = {
+# Methods that use the settings, files or state of the machine on which they run.
+_REASONS_NOT_REMOTE: Final = {
     "init": "it writes a configuration on this machine",
     "doctor": "it checks this machine",
     "watch": "it runs until it is stopped; run it where the server runs",
     "events.status": "it reads the state folder of the watcher; run it where that runs",
-    "events.setup": "it needs the rights of an administrator of the bucket",
-    "events.teardown": "it needs the rights of an administrator of the bucket",
+    "events.setup": "it needs administrator rights for the bucket",
+    "events.teardown": "it needs administrator rights for the bucket",
     "discover": "it reads this machine's paths",
     "ingest": "scans run where the server runs",
     "on_change": "functions cannot be sent; follow /api/v1/changes/events instead",
 }
 
 
-# Verbs that write what the server sends to a file of this machine.
-_WITH_FILES: Final = {"snapshot.export": "export_snapshot", "audit.export": "export_audit"}
+# Methods that save the server's response to a file of this machine.
+_FILE_EXPORTS: Final = {"snapshot.export": "export_snapshot", "audit.export": "export_audit"}
 
 
 class NotOnServer(MisuseError):
-    """A verb or an option that does not work over HTTP."""
+    """A method or an option that does not work over HTTP."""
 
 
 class ServerUnreachable(LumosError):
@@ -73,7 +73,7 @@ class ServerUnreachable(LumosError):
 
 
 def connect(url: str | None = None, *, token: str | None = None) -> Lumos:
-    """Lumos on a server, by default the one that LUMOS_SERVER names.
+    """A `Lumos` that sends its calls to a server, by default to the URL in LUMOS_SERVER.
 
     The result has the properties and methods of `Lumos` and returns the same reports. `token` is
     by default LUMOS_TOKEN.
@@ -85,7 +85,7 @@ def connect(url: str | None = None, *, token: str | None = None) -> Lumos:
 
 
 class RemoteLumos:
-    """The properties and methods of `Lumos`, each of which is a request."""
+    """The properties and methods of `Lumos`; each call is a request to a server."""
 
     def __init__(self, url: str, *, token: str | None = None) -> None:
         parts = urlsplit(url)
@@ -95,7 +95,7 @@ class RemoteLumos:
             raise MisuseError(f"The URL of the server contains a password. Set {TOKEN} instead.")
         self._url = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
         self._token = token
-        self._http = HttpClient(PooledTransport(limits=_LIMITS))
+        self._http = HttpClient(PooledTransport(limits=_TIMEOUTS))
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -103,7 +103,7 @@ class RemoteLumos:
         return _member(self, name)
 
     def changes(self, **filters: Any) -> ChangesReport:
-        """The changes of datasets, from a stream of them."""
+        """The changes of datasets, which the server sends as a stream."""
         events = self.change_history.iterate(**filters)
         return ChangesReport.of(events)
 
@@ -122,10 +122,10 @@ class RemoteLumos:
         file = Path(output)
         if is_folder_for_snapshots(output):
             file = file_in(file, ending or DEFAULT_ENDING, at=datetime.now(UTC))
-        found = next((each for each in EXTENSIONS if file.name.lower().endswith(each)), None)
-        route = TABLE.by_verb["snapshot.export"]
+        extension = next((each for each in EXTENSIONS if file.name.lower().endswith(each)), None)
+        route = TABLE.by_sdk_path["snapshot.export"]
         given = {name: value for name, value in options.items() if value not in (None, ())}
-        query = query_of(route, {**given, "ending": found} if found else given)
+        query = query_of(route, {**given, "ending": extension} if extension else given)
         response = self._send(route, f"{route.url}?{query}", b"")
         file.parent.mkdir(parents=True, exist_ok=True)
         write_output(file, response.body)
@@ -136,23 +136,23 @@ class RemoteLumos:
 
     def export_audit(self, file: str | Path) -> AuditExportReport:
         """Write the actions of the server's audit log to a file of this machine."""
-        route = TABLE.by_verb["audit.entries"]
+        route = TABLE.by_sdk_path["audit.entries"]
         entries = list(self.call(route, (), {}))
         write_output(Path(file), b"".join(to_json(each) + b"\n" for each in entries))
         head = entries[-1].hash if entries else GENESIS
         return AuditExportReport(file=str(file), rows=len(entries), head=head)
 
     def call(self, route: Route, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """Send the arguments of a verb and return its result."""
-        given = _given(route, args, kwargs)
+        """Send the arguments of a method and return its result."""
+        given = _arguments(route, args, kwargs)
         if route.has_body:
             response = self._send(route, route.url, body_of(given))
         else:
             query = query_of(route, given)
             response = self._send(route, f"{route.url}?{query}" if query else route.url, b"")
-        if route.verb.is_stream:
-            return _lines(response.body, route.verb.result)
-        result = decode_result(response.body, route.verb.result)
+        if route.sdk_method.is_stream:
+            return _lines(response.body, route.sdk_method.result)
+        result = decode_result(response.body, route.sdk_method.result)
         return self._with_next_pages(route, result, response, given.get("limit"))
 
     def _with_next_pages(
@@ -162,11 +162,11 @@ class RemoteLumos:
         if page is None:
             return result
         items = list(getattr(result, page.items))
-        while (found := _NEXT.search(response.headers.get("link", ""))) and (
+        while (link := _NEXT.search(response.headers.get("link", ""))) and (
             limit is None or len(items) < limit
         ):
-            response = self._send(route, found[1], b"")
-            items += getattr(decode_result(response.body, route.verb.result), page.items)
+            response = self._send(route, link[1], b"")
+            items += getattr(decode_result(response.body, route.sdk_method.result), page.items)
         return msgspec.structs.replace(result, **{page.items: tuple(items[:limit])})
 
     def _send(self, route: Route, target: str, body: bytes) -> HttpResponse:
@@ -196,14 +196,14 @@ class RemoteLumos:
 
 
 def _member(remote: RemoteLumos, path: str) -> Any:
-    if path in _WITH_FILES:
-        return getattr(remote, _WITH_FILES[path])
-    route = TABLE.by_verb.get(path)
+    if path in _FILE_EXPORTS:
+        return getattr(remote, _FILE_EXPORTS[path])
+    route = TABLE.by_sdk_path.get(path)
     if route is not None:
         return lambda *args, **kwargs: remote.call(route, args, kwargs)
     if path in TABLE.owners:
         return _Owner(remote, path)
-    reason = _REASONS.get(path, "it needs files or services of this machine")
+    reason = _REASONS_NOT_REMOTE.get(path, "it needs files or services of this machine")
     raise NotOnServer(
         f"'{path}' does not work on a server: {reason}. Run it without --server and {SERVER}."
     )
@@ -222,15 +222,15 @@ class _Owner:
         return _member(self._remote, f"{self._path}.{name}")
 
 
-def _given(route: Route, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments to send: those that are not the default, with the contents of files."""
-    verb = route.verb
-    known = {each.name: each for each in verb.parameters}
+def _arguments(route: Route, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments that are not the default, with the contents of files instead of paths."""
+    method = route.sdk_method
+    known = {each.name: each for each in method.parameters}
     sent: dict[str, Any] = {}
-    for name, value in verb.bind(args, kwargs).items():
+    for name, value in method.bind(args, kwargs).items():
         parameter = known.get(name)
         if parameter is None:
-            default = verb.signature.parameters[name].default
+            default = method.signature.parameters[name].default
             if not callable(value) and value != default:
                 option = f"--{name.replace('_', '-')}"
                 raise NotOnServer(
@@ -247,11 +247,11 @@ def _given(route: Route, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> di
 
 
 def _name(route: Route, path: str | Path) -> str:
-    return FileNames(None).of(Path(path)) if route.keeps_file_names else str(path)
+    return FileNames(None).of(Path(path)) if route.has_stable_file_names else str(path)
 
 
 def _uploads(route: Route, paths: Sequence[str | Path]) -> tuple[UploadedPath, ...]:
-    """Files, and folders with the files in them that Lumos can read."""
+    """The files and folders of a request; of folders, only the files that Lumos can read."""
     size = count = 0
     uploads = []
     for path in map(Path, paths):
@@ -263,7 +263,7 @@ def _uploads(route: Route, paths: Sequence[str | Path]) -> tuple[UploadedPath, .
             if size > _MAX_UPLOAD_BYTES or count > _MAX_UPLOAD_FILES:
                 raise MisuseError(
                     f"{path} has more than {_MAX_UPLOAD_BYTES >> 20} MB or {_MAX_UPLOAD_FILES:,} "
-                    "files. Send parts of it, or run the command where the store is."
+                    "files. Send smaller folders, or run the command on the machine of the server."
                 )
             name = file.relative_to(path).as_posix() if is_folder else file.name
             files.append(UploadedFile(name=name, content=content))
@@ -292,7 +292,7 @@ def _lines(body: bytes, type: Any) -> Iterator[Any]:
 
 
 def _error(url: str, response: HttpResponse) -> LumosError:
-    """The error that the server describes."""
+    """The error that a response describes."""
     if response.headers.get("content-type", "").startswith(PROBLEM):
         try:
             return error_of(msgspec.json.decode(response.body, type=ApiProblem))

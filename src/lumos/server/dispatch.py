@@ -1,4 +1,4 @@
-"""Runs the verb of a route for a request: in a thread, with limits, for an actor."""
+"""Calls the SDK method of a route for a request: in a thread, with limits, for an actor."""
 
 import asyncio
 import hashlib
@@ -35,10 +35,10 @@ THREADS: Final = 8
 _STREAM_BATCH: Final = 200
 _CHUNK_BYTES: Final = 262_144
 _EXPORT_NAME: Final = "snapshot"
-# One line per entry: clients can read it as it arrives.
+# JSON Lines, so that clients can read entries as they arrive.
 _DEFAULT_ENDING: Final = ".jsonl"
 _MAX_UPLOADED_FILES: Final = 10_000
-_MAX_PART_LENGTH: Final = 200
+_MAX_SEGMENT_LENGTH: Final = 200
 _SINGLE_FILES: Final = (".jsonl", ".jsonl.zst", ".json", ".yaml", ".yml")
 
 
@@ -51,9 +51,9 @@ class PreconditionFailed(MisuseError):
 
 
 class Answer(NamedTuple):
-    """The result of a verb as JSON; `next_query` asks for the next page.
+    """The result of a method as JSON; `next_query` is the query of the next page.
 
-    `written_etag` is the ETag that a conditional write left the dataset with.
+    `written_etag` is the ETag of the dataset after a conditional write.
     """
 
     body: bytes
@@ -77,7 +77,7 @@ class ExportedFile(NamedTuple):
 class Dispatcher:
     """Calls methods of one Lumos from many requests.
 
-    Reads run side by side. Writes run one after the other: SQLite has one writer anyway, and
+    Reads run in parallel. Writes run one after the other: SQLite only allows one writer, and
     features publish to catalogs after a write.
     """
 
@@ -107,7 +107,7 @@ class Dispatcher:
     def answer(
         self, route: Route, arguments: msgspec.Struct, identity: Identity, if_match: str | None
     ) -> Answer:
-        """The result of the route's verb; runs in a thread."""
+        """The result of the route's method; runs in a thread."""
         self._check_catalogs(route, arguments)
         access: AbstractContextManager[Any] = self._writing
         if route.method == "GET":
@@ -120,9 +120,9 @@ class Dispatcher:
                 dataset = getattr(arguments, route.conditional)
                 write = _ConditionalWrite(self._lumos, dataset, if_match)
                 conditions.enter_context(write_only_if(write.condition))
-            with _written_files(route, arguments) as (ready, names):
+            with _saved_uploads(route, arguments) as (ready, names):
                 page = _first_page(route.page, ready)
-                result = route.verb.call(self._lumos, page, fixed=route.fixed)
+                result = route.sdk_method.call(self._lumos, page, fixed=route.fixed)
                 body = to_json(result)
                 for path, name in names.items():
                     # Reports and errors show the path that the client gave.
@@ -131,20 +131,21 @@ class Dispatcher:
         return Answer(body, _next_query(route, page, result), etag)
 
     def export(self, route: Route, arguments: msgspec.Struct, identity: Identity) -> "ExportedFile":
-        """The file that the route's verb writes; runs in a thread."""
+        """The file that the route's method writes; runs in a thread."""
         assert route.output is not None
         self._check_catalogs(route, arguments)
         ending = getattr(arguments, "ending", None) or _DEFAULT_ENDING
         if ending not in _SINGLE_FILES:
             raise MisuseError(
-                f"A server does not send {ending}. Use one of these: {', '.join(_SINGLE_FILES)}."
+                f"A server does not export {ending} files. "
+                f"Use one of these: {', '.join(_SINGLE_FILES)}."
             )
         folder = tempfile.mkdtemp(prefix="lumos-export-")
         try:
             file = Path(folder) / f"{_EXPORT_NAME}{ending}"
             fixed = {**route.fixed, route.output: str(file)}
             with acting_as(identity.actor):
-                report = route.verb.call(self._lumos, arguments, fixed=fixed)
+                report = route.sdk_method.call(self._lumos, arguments, fixed=fixed)
             return ExportedFile(folder, file, to_json(msgspec.structs.replace(report, file="")))
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
@@ -165,19 +166,19 @@ class Dispatcher:
             return function(*args)
 
     async def stream(self, route: Route, arguments: msgspec.Struct, identity: Identity) -> Any:
-        """The items of a verb that returns an iterator, as lines of JSON in batches."""
+        """The items of a method that returns an iterator, as lines of JSON in batches."""
 
-        def begin() -> Iterator[Any]:
+        def start_iteration() -> Iterator[Any]:
             with acting_as(identity.actor):
-                return iter(route.verb.call(self._lumos, arguments, fixed=route.fixed))
+                return iter(route.sdk_method.call(self._lumos, arguments, fixed=route.fixed))
 
         def batch(items: Iterator[Any]) -> bytes:
             return b"".join(
                 to_json(item) + b"\n" for item, _ in zip(items, range(_STREAM_BATCH), strict=False)
             )
 
-        items = await self.in_thread(begin)
-        # Read before the status is sent, so that an error is not a broken stream.
+        items = await self.in_thread(start_iteration)
+        # Read the first batch before the status is sent: an error then has a status of its own.
         first = await self.in_thread(batch, items)
 
         async def lines() -> Any:
@@ -194,27 +195,30 @@ class Dispatcher:
         return lines()
 
     def _check_catalogs(self, route: Route, arguments: msgspec.Struct) -> None:
-        """Reject addresses: a client must not make the server connect to any host or file."""
+        """Reject addresses: a client must not make the server open arbitrary hosts or files."""
         for name in route.catalogs:
             catalog = getattr(arguments, name)
             if isinstance(catalog, str) and ":" in catalog:
                 raise MisuseError(
-                    f"'{catalog}' is an address. A server only reads catalogs of its own "
-                    "configuration: give the name of one."
+                    f"'{catalog}' is an address. Use the name of a catalog in the configuration "
+                    "of the server instead."
                 )
 
 
 class _ConditionalWrite:
-    """A write of a dataset that has one of some ETags, and the ETag that it has afterwards."""
+    """A write that requires the dataset to have one of the ETags of If-Match.
+
+    `etag` is its ETag after the write.
+    """
 
     def __init__(self, lumos: Lumos, dataset: str, if_match: str) -> None:
         self._dataset = dataset
         self._wanted = {each.strip() for each in if_match.split(",")}
         self._hidden_aspects = lumos.settings.switches.hidden_aspects
-        # Before the write as well, so that a stale request neither waits nor validates anything.
+        # Also check before the write, so that a stale request fails without waiting for it.
         current = lumos.show(dataset)
         self._check(current)
-        self.etag = _etag_of(current)
+        self.etag = _etag(current)
         urn = str(current.dataset["urn"])
         self.condition = WriteCondition(
             urn,
@@ -230,25 +234,28 @@ class _ConditionalWrite:
         return datasets.show(urn)
 
     def _check(self, report: ShowReport) -> None:
-        if "*" not in self._wanted and _etag_of(report) not in self._wanted:
+        if "*" not in self._wanted and _etag(report) not in self._wanted:
             raise PreconditionFailed(
                 f"{self._dataset} has changed since you read it. "
                 f"Read it again with: lumos show {self._dataset}"
             )
 
     def _keep_etag(self, report: ShowReport) -> None:
-        self.etag = _etag_of(report)
+        self.etag = _etag(report)
 
 
-def _etag_of(report: ShowReport) -> str:
+def _etag(report: ShowReport) -> str:
     return Answer(to_json(report)).etag
 
 
 @contextmanager
-def _written_files(
+def _saved_uploads(
     route: Route, arguments: msgspec.Struct
 ) -> Iterator[tuple[msgspec.Struct, dict[str, str]]]:
-    """The arguments with files of the client as files here, and the client's names of them."""
+    """Save uploaded files in a temporary folder.
+
+    Yields the arguments with paths instead of uploads, and the client's name of each path.
+    """
     if not route.files:
         yield arguments, {}
         return
@@ -258,7 +265,7 @@ def _written_files(
         folder = Path(os.path.realpath(temporary))
 
         def write(upload: UploadedFile | UploadedPath) -> str:
-            # Only the extensions of names matter to readers.
+            # Readers need the extension; the rest of the name may be changed.
             path = folder / str(len(names)) / _safe_name(upload.name)
             path.parent.mkdir()
             if isinstance(upload, UploadedFile):
@@ -273,14 +280,14 @@ def _written_files(
             if isinstance(value, UploadedFile):
                 values[name] = write(value)
             elif isinstance(value, tuple):
-                # An empty folder counts too.
+                # An empty folder counts as one file.
                 if sum(max(1, len(each.files)) for each in value) > _MAX_UPLOADED_FILES:
                     raise InvalidArguments(f"Send at most {_MAX_UPLOADED_FILES:,} files at once.")
                 values[name] = tuple(map(write, value))
         given = {name: value for name, value in values.items() if value is not UNSET}
         try:
             with uploads_named({Path(path): name for path, name in names.items()}):
-                yield route.verb.arguments(**given), names
+                yield route.sdk_method.arguments(**given), names
         except LumosError as problem:
             text = str(problem)
             for path_text, name in names.items():
@@ -290,7 +297,7 @@ def _written_files(
 
 
 def _write_path(path: Path, upload: UploadedPath) -> None:
-    """Write a file or a folder of a client below a new path."""
+    """Write an uploaded file or folder to a new path."""
     if not upload.is_folder:
         if len(upload.files) != 1:
             raise InvalidArguments(f"'{upload.name}' is not a folder, so send exactly one file.")
@@ -299,7 +306,7 @@ def _write_path(path: Path, upload: UploadedPath) -> None:
     path.mkdir()
     for file in upload.files:
         parts = file.name.split("/")
-        if any(not _is_plain(part) for part in parts):
+        if any(not _is_plain_segment(part) for part in parts):
             raise InvalidArguments(
                 f"'{file.name}' is not a path in the folder '{upload.name}'. Send relative paths "
                 "with slashes, without '..'."
@@ -314,23 +321,23 @@ def _write_path(path: Path, upload: UploadedPath) -> None:
             ) from None
 
 
-def _is_plain(part: str) -> bool:
-    return part not in ("", ".", "..") and "\x00" not in part and len(part) <= _MAX_PART_LENGTH
+def _is_plain_segment(part: str) -> bool:
+    return part not in ("", ".", "..") and "\x00" not in part and len(part) <= _MAX_SEGMENT_LENGTH
 
 
 def _safe_name(name: str) -> str:
     base = os.path.basename(name.replace("\\", "/"))
-    kept = "".join(each if each.isalnum() or each in "._-" else "_" for each in base)
-    return kept.lstrip(".")[-100:] or "file"
+    safe = "".join(each if each.isalnum() or each in "._-" else "_" for each in base)
+    return safe.lstrip(".")[-100:] or "file"
 
 
 def _json_text(text: str) -> bytes:
-    """A text inside of a JSON string."""
+    """The JSON encoding of a text, without the quotes."""
     return to_json(text)[1:-1]
 
 
 def _first_page(page: Page | None, arguments: msgspec.Struct) -> msgspec.Struct:
-    """The arguments with a limit that is not above the size of a page."""
+    """The arguments with the limit reduced to the size of a page."""
     if page is None:
         return arguments
     limit = getattr(arguments, "limit")  # noqa: B009 - every page has one

@@ -1,4 +1,4 @@
-"""Authentication of requests: API tokens, users of an OpenID provider, and this machine."""
+"""Authentication of requests by API token, OpenID token or loopback address."""
 
 import hashlib
 import ipaddress
@@ -16,14 +16,14 @@ from lumos.store.tokens import Role
 
 _SCHEME: Final = "bearer "
 _LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
-# Headers of reverse proxies: if one is set, a local peer only forwards the request.
+# Headers that reverse proxies add: with one of them, a local peer only forwards the request.
 _PROXY_HEADERS: Final = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
-# Sec-Fetch-Site in requests of this server's own pages, and of addresses that a user typed.
-_OWN_SITES: Final = ("none", "same-origin")
-_KEY_SECONDS: Final = 300
-_TIMEOUT: Final = 10
+# Values of Sec-Fetch-Site for an address that a user typed, and for requests of the server's page.
+_ALLOWED_FETCH_SITES: Final = ("none", "same-origin")
+_KEY_CACHE_SECONDS: Final = 300
+_TIMEOUT_SECONDS: Final = 10
 _ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "EdDSA")
-_MAX_KNOWN: Final = 10_000
+_MAX_BUCKETS: Final = 10_000
 
 
 class NotAuthenticated(MisuseError):
@@ -58,7 +58,7 @@ class Peer(NamedTuple):
         """
         if any(name in self.headers for name in _PROXY_HEADERS):
             return False
-        if self.headers.get("sec-fetch-site", "none") not in _OWN_SITES:
+        if self.headers.get("sec-fetch-site", "none") not in _ALLOWED_FETCH_SITES:
             return False
         origin = self.headers.get("origin")
         host = self.headers.get("host", "")
@@ -83,7 +83,7 @@ def _host_name(host: str) -> str:
 
 
 class Authenticator:
-    """Finds the sender of a request; without a token, `open_loopback` allows this machine."""
+    """Identifies the sender of a request; with `open_loopback`, local requests need no token."""
 
     def __init__(self, tokens: Tokens, *, oidc: "OidcVerifier | None", open_loopback: bool) -> None:
         self._tokens = tokens
@@ -165,7 +165,7 @@ class OidcVerifier:
                 leeway=30,
             )
         except self._jwt.PyJWKClientConnectionError as problem:
-            raise LumosError(f"{settings.issuer} does not answer: {problem}.") from None
+            raise LumosError(f"{settings.issuer} did not respond: {problem}.") from None
         except self._jwt.PyJWTError as problem:
             raise NotAuthenticated(
                 f"The token of {settings.issuer} is not valid: {problem}."
@@ -193,7 +193,7 @@ class OidcVerifier:
                         f"server.oidc.issuer is {self._settings.issuer!r}. They must be the same."
                     )
                 self._keys = self._jwt.PyJWKClient(
-                    str(document["jwks_uri"]), lifespan=_KEY_SECONDS, timeout=_TIMEOUT
+                    str(document["jwks_uri"]), lifespan=_KEY_CACHE_SECONDS, timeout=_TIMEOUT_SECONDS
                 )
             return self._keys
 
@@ -203,7 +203,7 @@ def _fetch_json(url: str) -> Mapping[str, Any]:
     from lumos.http.pooled_transport import PooledTransport
     from lumos.model.json_codec import decode_json
 
-    limits = TimeLimits(connect=_TIMEOUT, read=_TIMEOUT)
+    limits = TimeLimits(connect=_TIMEOUT_SECONDS, read=_TIMEOUT_SECONDS)
     response = HttpClient(PooledTransport(limits=limits)).send("GET", url)
     if response.status != 200:
         raise LumosError(f"{url} answered with status {response.status}.")
@@ -214,7 +214,7 @@ def _fetch_json(url: str) -> Mapping[str, Any]:
 
 
 class RateLimiter:
-    """A token bucket for each sender: `per_minute` requests on average, a tenth of them at once."""
+    """A token bucket per sender: `per_minute` requests on average, in bursts of up to a tenth."""
 
     def __init__(self, per_minute: int, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._rate = per_minute / 60
@@ -225,11 +225,11 @@ class RateLimiter:
 
     def wait(self, key: str) -> float | None:
         """Count a request; return the seconds to wait if there were too many, or None."""
-        # Keys are hashed, so that long keys of clients do not use more memory.
+        # Hashed, so that clients cannot fill the memory with long keys.
         name = hashlib.blake2b(key.encode(), digest_size=16).hexdigest()
         now = self._clock()
         with self._lock:
-            if len(self._buckets) > _MAX_KNOWN:
+            if len(self._buckets) > _MAX_BUCKETS:
                 self._buckets = {
                     each: bucket
                     for each, bucket in self._buckets.items()

@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document, made from the table of routes and the types of the SDK."""
+"""The OpenAPI 3.1 document, generated from the table of routes and the types of the SDK."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -9,7 +9,7 @@ import msgspec
 
 from lumos.model.types import DataType
 from lumos.server.routes import ROUTES, Route
-from lumos.server.verbs import Parameter
+from lumos.server.sdk_methods import Parameter
 from lumos.server.wire import PROBLEM, REPORT_HEADER, ApiProblem, body_type
 from lumos.version import __version__
 
@@ -18,8 +18,8 @@ NDJSON: Final = "application/x-ndjson"
 _FILE_TYPES: Final = (NDJSON, _JSON, "application/yaml", "application/zstd")
 _REF: Final = "#/components/schemas/{name}"
 _DECIMAL: Final = {"type": "string", "format": "decimal"}
-_PARTS: Final = re.compile(r"[^A-Za-z0-9._-]+")
-# The errors that any route may answer with.
+_INVALID_ID_CHARACTERS: Final = re.compile(r"[^A-Za-z0-9._-]+")
+# The error statuses that any route may return.
 _ERRORS: Final = (400, 401, 403, 404, 409, 422, 429, 500, 502, 503, 504)
 _BODY_ERRORS: Final = (408, 413, 415)
 _IF_NONE_MATCH: Final = {
@@ -37,7 +37,7 @@ _IF_MATCH: Final = {
 
 
 class ExtraRoute(msgspec.Struct, frozen=True, kw_only=True):
-    """A route that is not a verb of the SDK; without a role it is open to everybody."""
+    """A route that does not call a single method of the SDK; without a role, anyone may use it."""
 
     method: str
     url: str
@@ -49,12 +49,12 @@ class ExtraRoute(msgspec.Struct, frozen=True, kw_only=True):
     result: Any = None
     statuses: tuple[int, ...] = ()
     parameters: tuple[Mapping[str, Any], ...] = ()
-    # The method or feature of the SDK that it uses, if that can be disabled.
-    verb: str | None = None
+    # The method or feature of the SDK behind the route, if a switch can disable it.
+    sdk_path: str | None = None
 
 
 def document(extra: tuple[ExtraRoute, ...], routes: tuple[Route, ...] = ROUTES) -> dict[str, Any]:
-    """The whole document."""
+    """The OpenAPI document as JSON values."""
     schemas = _Schemas(extra, routes)
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
@@ -77,21 +77,21 @@ def document(extra: tuple[ExtraRoute, ...], routes: tuple[Route, ...] = ROUTES) 
 
 
 class _Schemas:
-    """JSON Schemas of all types, by type."""
+    """The JSON Schemas of all types."""
 
     def __init__(self, extra: tuple[ExtraRoute, ...], routes: tuple[Route, ...]) -> None:
         types: list[Any] = [ApiProblem]
         for route in routes:
-            types += [route.verb.result, *(each.type for each in route.verb.parameters)]
+            types += [route.sdk_method.result, *(each.type for each in route.sdk_method.parameters)]
             if route.has_body:
                 types.append(body_type(route))
         types += [each.body for each in extra if each.body is not None]
         types += [each.result for each in extra if each.result is not None]
         distinct = list({str(each): each for each in types}.values())
-        found, components = msgspec.json.schema_components(
+        generated, components = msgspec.json.schema_components(
             distinct, schema_hook=_schema_of, ref_template=_REF
         )
-        schemas = {str(each): schema for each, schema in zip(distinct, found, strict=True)}
+        schemas = {str(each): schema for each, schema in zip(distinct, generated, strict=True)}
         self._schemas: dict[str, Any] = _portable(schemas)
         self.components: dict[str, Any] = _portable(components)
 
@@ -106,7 +106,7 @@ def _schema_of(type: type[Any]) -> dict[str, Any]:
 
 
 def _portable(schema: Any) -> Any:
-    """Adapt schemas to the values that Lumos writes, and to what tools support.
+    """Adapt generated schemas to the values that Lumos writes and to the keywords tools support.
 
     Decimals are numbers or texts of numbers. Tuples are arrays of a fixed length: many tools do not
     know `prefixItems`.
@@ -127,16 +127,16 @@ def _portable(schema: Any) -> Any:
 
 
 def _operation(route: Route, schemas: _Schemas) -> dict[str, Any]:
-    verb = route.verb
-    summary, _, description = verb.doc.partition("\n\n")
-    # Lines of NDJSON and files have no schema of their own in OpenAPI 3.1.
-    schema = {"type": "string"} if _is_streamed(route) else schemas.of(verb.result)
-    media_types = _FILE_TYPES if route.output else (NDJSON if verb.is_stream else _JSON,)
+    method = route.sdk_method
+    summary, _, description = method.doc.partition("\n\n")
+    # OpenAPI 3.1 cannot describe the lines of NDJSON or the content of files.
+    schema = {"type": "string"} if _is_streamed(route) else schemas.of(method.result)
+    media_types = _FILE_TYPES if route.output else (NDJSON if method.is_stream else _JSON,)
     operation: dict[str, Any] = {
-        "operationId": _PARTS.sub("_", verb.path).replace(".", "_"),
+        "operationId": _INVALID_ID_CHARACTERS.sub("_", method.path).replace(".", "_"),
         "summary": " ".join(summary.split()),
         "tags": [route.path.split("/")[1]],
-        "x-lumos-verb": verb.path,
+        "x-lumos-verb": method.path,
         "x-lumos-role": route.role,
         "security": [{"token": []}],
         "parameters": list(_parameters(route, schemas)),
@@ -163,7 +163,7 @@ def _operation(route: Route, schemas: _Schemas) -> dict[str, Any]:
 
 
 def _is_streamed(route: Route) -> bool:
-    return route.verb.is_stream or route.output is not None
+    return route.sdk_method.is_stream or route.output is not None
 
 
 def _result_headers(route: Route) -> dict[str, Any]:
@@ -175,7 +175,7 @@ def _result_headers(route: Route) -> dict[str, Any]:
         headers["ETag"] = text
     if route.conditional:
         headers["ETag"] = {
-            "description": "With If-Match: the ETag that this write left the dataset with",
+            "description": "With If-Match: the ETag of the dataset after this write",
             **text,
         }
     if route.page is not None:
@@ -185,7 +185,7 @@ def _result_headers(route: Route) -> dict[str, Any]:
 
 def _parameters(route: Route, schemas: _Schemas) -> Iterator[dict[str, Any]]:
     if not route.has_body:
-        for each in route.verb.parameters:
+        for each in route.sdk_method.parameters:
             yield _query_parameter(each, schemas)
     if route.method == "GET" and not _is_streamed(route):
         yield dict(_IF_NONE_MATCH)
@@ -199,12 +199,12 @@ def _query_parameter(parameter: Parameter, schemas: _Schemas) -> dict[str, Any]:
         items = {"type": "string", "pattern": "^[^=]+="}
         schema = {"type": "array", "items": items, "description": "key=value"}
     elif "anyOf" in schema:
-        # A query has no null: the parameter is left out instead.
-        kept = [each for each in schema["anyOf"] if each.get("type") != "null"]
-        schema = kept[0] if len(kept) == 1 else {"anyOf": kept}
+        # A query has no null: the parameter is omitted instead.
+        options = [each for each in schema["anyOf"] if each.get("type") != "null"]
+        schema = options[0] if len(options) == 1 else {"anyOf": options}
     elif isinstance(schema.get("type"), list):
-        kept_types = [each for each in schema["type"] if each != "null"]
-        schema = {**schema, "type": kept_types[0] if len(kept_types) == 1 else kept_types}
+        json_types = [each for each in schema["type"] if each != "null"]
+        schema = {**schema, "type": json_types[0] if len(json_types) == 1 else json_types}
     if "enum" in schema:
         schema = {**schema, "enum": [each for each in schema["enum"] if each is not None]}
     return {

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from lumos.errors import LumosError
 
 FOLDER: Final = Path(__file__).parent / "static"
-# Every address of the page. Datasets are named in the query, so that there are no others.
+# The paths of all addresses of the page; the dataset is a parameter of the query.
 PAGES: Final = (
     "/",
     "/search",
@@ -27,7 +27,7 @@ _POLICY: Final = "; ".join(
         "default-src 'none'",
         "script-src 'self'",
         "worker-src 'self'",
-        # React sets styles of elements through the DOM, which needs no exception.
+        # React sets the styles of elements through the DOM, which this policy allows.
         "style-src 'self'",
         "img-src 'self' data: blob:",
         "connect-src 'self'",
@@ -44,12 +44,12 @@ _HEADERS: Final = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
-# Their names contain a hash of their content.
+# For assets, whose names contain a hash of their content.
 _FOREVER: Final = "public, max-age=31536000, immutable"
 
 
 class PageNotBuilt(LumosError):
-    """The package has no built page: a checkout whose page has not been built."""
+    """The package does not contain the built page, for example in a new checkout."""
 
     def __init__(self) -> None:
         super().__init__("The web page has not been built. Build it with: make setup")
@@ -84,12 +84,12 @@ def asset(name: str) -> PageFile | None:
         return None
     media_type = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
     if file.suffix == ".js":
-        # Some systems map it to another type, with which browsers do not run modules.
+        # Some systems map .js to a type with which browsers refuse to run modules.
         media_type = "text/javascript"
     return PageFile(file.read_bytes(), media_type, {**_HEADERS, "Cache-Control": _FOREVER})
 
 
 def _assets() -> dict[str, Path]:
-    """The files by name: paths of requests are looked up, never joined to a folder."""
+    """The asset files by name. Requested names are looked up here, never joined to a folder."""
     folder = FOLDER / "assets"
     return {file.name: file for file in folder.iterdir()} if folder.is_dir() else {}

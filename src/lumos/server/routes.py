@@ -1,6 +1,6 @@
-"""The routes of the API: the only list of what a server can do, and which role may do it.
+"""The routes of the API: the only list of what a server can do, and of the roles it requires.
 
-Handlers, the OpenAPI document, access control and the client are made from this table.
+Request handlers, the OpenAPI document, access control and the client are derived from this table.
 """
 
 from collections.abc import Mapping
@@ -10,19 +10,20 @@ from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from lumos.server.verbs import Verb
+from lumos.server.sdk_methods import SdkMethod
 from lumos.store.tokens import Role
 
 PREFIX: Final = "/api/v1"
 HttpMethod = Literal["GET", "POST", "PUT", "DELETE"]
-# Parameters with a file of the machine that runs the command.
-_LOCAL_OUTPUT: Final = ("output",)
+# Parameters for a file on the client's machine, which the client writes itself.
+_OUTPUT: Final = ("output",)
 
 
 class Page(NamedTuple):
-    """How a long list is divided: at most `size` items, the next ones after the `key` of the last.
+    """How a long list is divided into pages of at most `size` items.
 
-    `cursor` is the parameter for that key.
+    `items` is the field of the report with the list, `key` the field of an item that identifies its
+    position, and `cursor` the parameter that takes the key of the last item of a page.
     """
 
     items: str
@@ -39,10 +40,10 @@ class UploadedFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class UploadedPath(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A file or folder of the client with all files in it; these have paths relative to it.
+    """A file of the client, or a folder with all its files, whose names are relative paths.
 
-    `name` identifies it in reports and at the next upload: what a folder no longer contains is
-    removed.
+    `name` identifies the file or folder in reports and at the next upload: what came from files
+    that a folder no longer contains is removed.
     """
 
     name: str
@@ -51,26 +52,28 @@ class UploadedPath(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class Route(msgspec.Struct, frozen=True, kw_only=True):
-    """A verb of the SDK under a method and a path.
+    """A method of the SDK (`sdk_path`) under an HTTP method and a path.
 
-    `aliases` are other verbs that do the same. `omitted` are parameters that a client cannot give,
-    since they are about the machine of the SDK, and `fixed` are the values of some of them.
-    `files` are parameters whose files the client sends, and folders too if the parameter takes
-    several; with `keeps_file_names` the store knows them by a name that is the same in all
-    checkouts of a repository. `catalogs` are parameters with the name of
-    a configured catalog. `conditional` writes take If-Match with the ETag of the dataset in that
-    parameter. `output` is the parameter for a file that the verb writes: it is the answer.
+    - `aliases`: other methods that do the same.
+    - `omitted`: parameters that a client cannot set, since they concern the machine of the server.
+    - `fixed`: values for parameters that a client cannot set.
+    - `files`: parameters whose files the client sends; folders too if the parameter is a list.
+    - `has_stable_file_names`: the store identifies these files by a name that is the same in all
+      checkouts of a repository.
+    - `catalogs`: parameters with the name of a configured catalog.
+    - `conditional`: the parameter with the dataset whose ETag a client may send in If-Match.
+    - `output`: the parameter for a file that the method writes; its content is the response.
     """
 
     method: HttpMethod
     path: str
-    verb_path: str
+    sdk_path: str
     role: Role
     aliases: tuple[str, ...] = ()
     omitted: tuple[str, ...] = ()
     fixed: Mapping[str, Any] = MappingProxyType({})
     files: tuple[str, ...] = ()
-    keeps_file_names: bool = False
+    has_stable_file_names: bool = False
     catalogs: tuple[str, ...] = ()
     page: Page | None = None
     conditional: str | None = None
@@ -83,44 +86,44 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_body(self) -> bool:
-        """Whether arguments are sent as a JSON object; else they are in the query."""
+        """Whether arguments are sent as a JSON object in the body, instead of in the query."""
         return self.method in ("POST", "PUT")
 
     @property
-    def verb(self) -> Verb:
+    def sdk_method(self) -> SdkMethod:
         """The method of the SDK."""
-        written = () if self.output is None else (self.output,)
-        return _verb(self.verb_path, (*self.omitted, *self.fixed, *written))
+        output = () if self.output is None else (self.output,)
+        return _sdk_method(self.sdk_path, (*self.omitted, *self.fixed, *output))
 
 
 @cache
-def _verb(path: str, omitted: tuple[str, ...]) -> Verb:
-    return Verb(path, omitted)
+def _sdk_method(path: str, omitted: tuple[str, ...]) -> SdkMethod:
+    return SdkMethod(path, omitted)
 
 
-def _get(path: str, verb: str, role: Role = "read", **settings: Any) -> Route:
-    return Route(method="GET", path=path, verb_path=verb, role=role, **settings)
+def _get(path: str, sdk_path: str, role: Role = "read", **settings: Any) -> Route:
+    return Route(method="GET", path=path, sdk_path=sdk_path, role=role, **settings)
 
 
-def _post(path: str, verb: str, role: Role = "write", **settings: Any) -> Route:
-    return Route(method="POST", path=path, verb_path=verb, role=role, **settings)
+def _post(path: str, sdk_path: str, role: Role = "write", **settings: Any) -> Route:
+    return Route(method="POST", path=path, sdk_path=sdk_path, role=role, **settings)
 
 
-def _put(path: str, verb: str, role: Role = "write", **settings: Any) -> Route:
-    return Route(method="PUT", path=path, verb_path=verb, role=role, **settings)
+def _put(path: str, sdk_path: str, role: Role = "write", **settings: Any) -> Route:
+    return Route(method="PUT", path=path, sdk_path=sdk_path, role=role, **settings)
 
 
-def _delete(path: str, verb: str, role: Role = "write", **settings: Any) -> Route:
-    return Route(method="DELETE", path=path, verb_path=verb, role=role, **settings)
+def _delete(path: str, sdk_path: str, role: Role = "write", **settings: Any) -> Route:
+    return Route(method="DELETE", path=path, sdk_path=sdk_path, role=role, **settings)
 
 
 def _annotations(name: str) -> tuple[Route, ...]:
     """The routes of one kind of annotation."""
-    path, verb = f"/annotations/{name}", f"annotations.{name}"
+    path, sdk_path = f"/annotations/{name}", f"annotations.{name}"
     return (
-        _get(path, f"{verb}.list"),
-        _put(path, f"{verb}.set", conditional="dataset"),
-        _delete(path, f"{verb}.remove", conditional="dataset"),
+        _get(path, f"{sdk_path}.list"),
+        _put(path, f"{sdk_path}.set", conditional="dataset"),
+        _delete(path, f"{sdk_path}.remove", conditional="dataset"),
     )
 
 
@@ -139,8 +142,8 @@ ROUTES: Final[tuple[Route, ...]] = (
     _get("/schemas/history", "schema.history", aliases=("history",)),
     _get("/schemas/timeline", "schema.timeline"),
     _get("/schemas/evolution", "schema.evolution"),
-    _get("/schemas/diff", "schema.diff", omitted=_LOCAL_OUTPUT, fixed={"read_files": False}),
-    _post("/schemas/predict", "schema.predict", "read", files=("proposed",), omitted=_LOCAL_OUTPUT),
+    _get("/schemas/diff", "schema.diff", omitted=_OUTPUT, fixed={"read_files": False}),
+    _post("/schemas/predict", "schema.predict", "read", files=("proposed",), omitted=_OUTPUT),
     _get("/changes", "changes", page=Page("events", "after", "event_id", 100)),
     _get("/changes/export", "change_history.iterate"),
     _get("/changes/latest", "change_history.latest"),
@@ -154,7 +157,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     _get("/lineage/drawing", "lineage.view.drawn"),
     _post("/lineage/paths", "lineage.view.paths", "read"),
     _get("/lineage/reference", "lineage.view.split"),
-    _post("/lineage/files", "lineage.ingest", files=("paths",), keeps_file_names=True),
+    _post("/lineage/files", "lineage.ingest", files=("paths",), has_stable_file_names=True),
     _put("/lineage/edges", "lineage.add"),
     _delete("/lineage/edges", "lineage.remove"),
     _post("/impact", "impact.of", "read", files=("proposed",), omitted=("check_on_spark",)),
@@ -166,7 +169,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *_annotations("terms"),
     *_annotations("docs"),
     *_annotations("properties"),
-    _post("/annotations/enrich", "annotations.enrich", files=("file",), keeps_file_names=True),
+    _post("/annotations/enrich", "annotations.enrich", files=("file",), has_stable_file_names=True),
     _put("/annotations/schedules", "annotations.schedules.set", conditional="dataset"),
     _delete("/annotations/schedules", "annotations.schedules.remove", conditional="dataset"),
     _get("/annotations/missing", "annotations.missing"),
@@ -215,8 +218,8 @@ ROUTES: Final[tuple[Route, ...]] = (
     _post("/gate/results", "gate_results.record"),
     # Catalogs.
     _get("/catalogs", "catalog_status"),
-    # Jobs and schedules. Their arguments name files of the machine that runs them, so only admins
-    # may request one.
+    # Jobs and schedules. Their arguments may name any file of the machine that runs them, so only
+    # admins may create them.
     _get("/jobs", "jobs.list"),
     _get("/jobs/show", "jobs.show"),
     _post("/jobs", "jobs.submit", "admin", omitted=("requested_by",)),
@@ -229,7 +232,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     _post("/schedules/pause", "schedules.pause"),
     _post("/schedules/resume", "schedules.resume"),
     _post("/schedules/run", "schedules.run", omitted=("requested_by",)),
-    # Releases. Their refreshes and backfills scan sources, which is the work of jobs.
+    # Releases, without the methods that scan sources: jobs do that.
     _get("/releases", "releases.list"),
     _get("/releases/show", "releases.show"),
     _post("/releases", "releases.notify"),
@@ -254,19 +257,19 @@ ROUTES: Final[tuple[Route, ...]] = (
 
 
 class RouteTable:
-    """The routes by verb, for the client."""
+    """The routes by SDK method, for the client."""
 
     @cached_property
-    def by_verb(self) -> dict[str, Route]:
-        """The route of each verb and of its aliases."""
-        return {name: route for route in ROUTES for name in (route.verb_path, *route.aliases)}
+    def by_sdk_path(self) -> dict[str, Route]:
+        """The route of each SDK method and of its aliases."""
+        return {name: route for route in ROUTES for name in (route.sdk_path, *route.aliases)}
 
     @cached_property
     def owners(self) -> frozenset[str]:
-        """The paths that lead to verbs: `annotations` and `annotations.tags`."""
+        """The paths that lead to methods: `annotations` and `annotations.tags`."""
         return frozenset(
             ".".join(parts[:length])
-            for parts in (name.split(".") for name in self.by_verb)
+            for parts in (name.split(".") for name in self.by_sdk_path)
             for length in range(1, len(parts))
         )
 

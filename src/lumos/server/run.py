@@ -1,4 +1,4 @@
-"""`lumos serve`: checks who may connect, then runs the server until it is stopped."""
+"""`lumos serve`: checks the settings of access, then runs the server until it is stopped."""
 
 import gc
 import logging
@@ -17,7 +17,7 @@ from lumos.store.configured import create_when_reachable
 if TYPE_CHECKING:
     from lumos.jobs.reports import JobSummary
 
-# Running jobs get this time to finish when the server is stopped.
+# The time for running jobs to finish after the server was stopped.
 _FINISH_SECONDS: Final = 10.0
 _RESTART_SECONDS: Final = 10.0
 _log = logging.getLogger(__name__)
@@ -36,9 +36,9 @@ def serve(
 ) -> None:
     """Answer requests until the process is stopped.
 
-    On another host than loopback, every request needs a token, so at least one must exist. The
-    server also runs jobs, `workers` at a time; with 0 they are left to `lumos worker`. `started` is
-    called with the URL when the server accepts connections.
+    Unless the host is a loopback address, every request needs a token, so at least one must exist.
+    The server also runs up to `workers` jobs at a time; with 0, run them with `lumos worker`.
+    `started` is called with the URL when the server accepts connections.
     """
     try:
         import uvicorn
@@ -74,7 +74,7 @@ def serve(
         access_log=False,
         server_header=False,
         date_header=True,
-        # Addresses in headers are what clients claim.
+        # Do not trust client addresses in headers: clients may claim any.
         proxy_headers=False,
         timeout_graceful_shutdown=10,
         h11_max_incomplete_event_size=64 * 1024,
@@ -85,7 +85,7 @@ def serve(
         scheme = "http" if certificate is None else "https"
         shown = f"[{address}]" if ":" in address else address
         started(f"{scheme}://{shown}:{listener.getsockname()[1]}")
-        # Exclude modules from garbage collection, which would delay requests.
+        # Exclude the loaded modules from garbage collection, whose pauses would delay requests.
         gc.freeze()
         with _running_jobs(lumos, workers):
             uvicorn.Server(config).run(sockets=[listener])
@@ -93,7 +93,7 @@ def serve(
 
 @contextmanager
 def _running_jobs(lumos: Lumos, workers: int) -> Iterator[None]:
-    """Run jobs in a background thread, each in a process of its own."""
+    """Run jobs, each in a separate process, from a background thread."""
     if not workers:
         yield
         return
@@ -116,7 +116,7 @@ def _running_jobs(lumos: Lumos, workers: int) -> Iterator[None]:
     finally:
         stop.set()
         thread.join(_FINISH_SECONDS)
-        # Jobs that still run are stopped and given back to the queue.
+        # Stop jobs that are still running, and return them to the queue.
         abort.set()
         thread.join(_FINISH_SECONDS)
 
@@ -126,7 +126,7 @@ def _log_outcome(job: "JobSummary", outcome: str) -> None:
 
 
 def _listening(host: str, port: int) -> socket.socket:
-    """A socket that listens before the server starts, so that its URL is known."""
+    """A listening socket, opened before the server starts, so that the port is known."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # asyncio disables Nagle's algorithm only if the protocol is named. With it, an answer waits
     # for the client's delayed acknowledgement: 40 ms for most requests.

@@ -1,4 +1,4 @@
-"""Metrics and log lines of requests; neither contains queries, bodies or tokens."""
+"""Metrics and log lines of requests, without queries, bodies or tokens."""
 
 import logging
 import re
@@ -20,13 +20,13 @@ _REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}\Z")
 _BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 _SERVER_ERROR: Final = 500
 _STREAM: Final = "/events"
-# Of each event source of `lumos watch`.
+# The metrics of each event source of `lumos watch`.
 _WATCH_METRICS: Final = {
     "lag_seconds": "95th percentile of the seconds from a change until it was recorded",
     "buffered_messages": "Messages in the memory of the watcher",
     "waiting_messages": "Messages in the queue",
     "dead_messages": "Messages in the dead-letter queue",
-    "missed_changes": "Changes that no event had named, since the watcher was started",
+    "missed_changes": "Changes without an event, since the watcher was started",
     "malformed_messages": "Messages that cannot be parsed, since the watcher was started",
     "failed_batches": "Batches that had to be repeated, since the watcher was started",
     "updated_timestamp_seconds": "When the watcher last wrote its status",
@@ -90,7 +90,7 @@ class Metrics:
 
 
 class RequestLog:
-    """ASGI middleware: a request id, a log line and metrics for each request."""
+    """ASGI middleware that adds a request id, a log line and metrics to each request."""
 
     def __init__(self, app: "ASGIApp", metrics: Metrics) -> None:
         self._app = app
@@ -104,7 +104,7 @@ class RequestLog:
         state: dict[str, Any] = scope.setdefault("state", {})
         state["request_id"] = request_id
         status = _SERVER_ERROR
-        begun = time.perf_counter()
+        started_at = time.perf_counter()
 
         async def send_with_id(message: "Message") -> None:
             nonlocal status
@@ -117,7 +117,7 @@ class RequestLog:
         self._metrics.running.inc()
         trace_id = ""
         try:
-            # The span of an event stream would never end.
+            # No span for event streams: it would not end before the client disconnects.
             if scope["path"].endswith(_STREAM):
                 await self._app(scope, receive, send_with_id)
             else:
@@ -127,8 +127,8 @@ class RequestLog:
                     _describe(traced, scope, status, request_id)
         finally:
             self._metrics.running.dec()
-            seconds = time.perf_counter() - begun
-            # The template instead of the path, so that clients cannot create new label values.
+            seconds = time.perf_counter() - started_at
+            # Use the template instead of the path, so that clients cannot create new label values.
             route = scope.get("path_template") or "unknown"
             method = scope["method"] if route != "unknown" else "any"
             self._metrics.requests.labels(method, route, str(status)).inc()

@@ -1,6 +1,6 @@
-"""Encodes arguments of verbs (SDK methods) as query strings and JSON, and errors as problems.
+"""Encodes arguments of SDK methods as query strings and JSON, and errors as problem documents.
 
-Problems are those of RFC 9457.
+Problem documents are those of RFC 9457.
 """
 
 import re
@@ -15,19 +15,19 @@ from lumos.errors import FAILED, MISUSED, LumosError, MisuseError, UnknownName
 from lumos.model.json_codec import from_json, from_plain, to_json, to_plain
 from lumos.model.types import DataType
 from lumos.server.routes import Route, UploadedFile, UploadedPath
-from lumos.server.verbs import Parameter, Verb
+from lumos.server.sdk_methods import Parameter, SdkMethod
 
 PROBLEM: Final = "application/problem+json"
-# The header with the JSON report of a command if the body of the response is a file.
+# The header for the JSON report of a command whose response body is a file.
 REPORT_HEADER: Final = "Lumos-Report"
 _ERROR_TYPE: Final = "urn:lumos:error:"
 _MAX_QUERY_FIELDS: Final = 1_000
 
 
 class ApiProblem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An error as RFC 9457 describes it; `detail` is the sentence that a command prints.
+    """An error in the format of RFC 9457; `detail` is the message that a command prints.
 
-    `exit_code` is that of the command, `nearest` are names that may be meant.
+    `exit_code` is the exit code of the command, `nearest` are similar names that exist.
     """
 
     type: str = "about:blank"
@@ -40,12 +40,12 @@ class ApiProblem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class InvalidArguments(MisuseError):
-    """Arguments that do not fit the parameters of a verb."""
+    """Arguments that do not match the parameters of a method."""
 
 
 def query_of(route: Route, given: Mapping[str, Any]) -> str:
-    """The query of a request: lists as repeated names, mappings as `key=value`."""
-    parameters = {each.name: each for each in route.verb.parameters}
+    """The query string of a request: lists as repeated names, mappings as `key=value`."""
+    parameters = {each.name: each for each in route.sdk_method.parameters}
     fields: list[tuple[str, str]] = []
     for name, value in given.items():
         plain = to_plain(value)
@@ -61,8 +61,8 @@ def query_of(route: Route, given: Mapping[str, Any]) -> str:
 
 
 def from_query(route: Route, query: str) -> msgspec.Struct:
-    """The arguments in a query."""
-    parameters = {each.name: each for each in route.verb.parameters}
+    """The arguments in a query string."""
+    parameters = {each.name: each for each in route.sdk_method.parameters}
     values: dict[str, Any] = {}
     try:
         pairs = parse_qsl(
@@ -78,14 +78,14 @@ def from_query(route: Route, query: str) -> msgspec.Struct:
         if parameter is None:
             known = ", ".join(parameters) or "none"
             raise InvalidArguments(f"Unknown parameter '{name}'. Parameters: {known}.")
-        _add(values, parameter, text)
+        _add_value(values, parameter, text)
     try:
-        return msgspec.convert(values, route.verb.arguments, strict=False)
+        return msgspec.convert(values, route.sdk_method.arguments, strict=False)
     except (msgspec.ValidationError, OverflowError) as problem:
         raise InvalidArguments(f"{problem}.") from None
 
 
-def _add(values: dict[str, Any], parameter: Parameter, text: str) -> None:
+def _add_value(values: dict[str, Any], parameter: Parameter, text: str) -> None:
     name = parameter.name
     if parameter.is_mapping:
         key, equals, value = text.partition("=")
@@ -115,16 +115,16 @@ def from_body(route: Route, body: bytes) -> msgspec.Struct:
 
 def body_type(route: Route) -> type[msgspec.Struct]:
     """The struct of a body: the arguments, with files instead of paths."""
-    return _body_struct(route.verb, route.files)
+    return _body_struct(route.sdk_method, route.files)
 
 
 @cache
-def _body_struct(verb: Verb, files: tuple[str, ...]) -> type[msgspec.Struct]:
+def _body_struct(method: SdkMethod, files: tuple[str, ...]) -> type[msgspec.Struct]:
     if not files:
-        return verb.arguments
+        return method.arguments
     fields: list[Any] = []
-    parameters = {each.name: each for each in verb.parameters}
-    for each in msgspec.structs.fields(verb.arguments):
+    parameters = {each.name: each for each in method.parameters}
+    for each in msgspec.structs.fields(method.arguments):
         if each.name not in files:
             fields.append((each.name, each.type, *_default(each)))
         elif parameters[each.name].kind == "rest":
@@ -134,7 +134,7 @@ def _body_struct(verb: Verb, files: tuple[str, ...]) -> type[msgspec.Struct]:
         else:
             fields.append((each.name, UploadedFile | None, None))
     return msgspec.defstruct(
-        f"{verb.arguments.__name__}WithFiles",
+        f"{method.arguments.__name__}WithFiles",
         fields,
         kw_only=True,
         forbid_unknown_fields=True,
@@ -167,8 +167,8 @@ def problem_of(error: LumosError, *, status: int, title: str, request_id: str) -
 
 
 def error_of(problem: ApiProblem) -> LumosError:
-    """The error that a problem document describes, of the same class where commands care."""
-    # Imported late: reading an answer seldom needs them.
+    """The error that a problem document describes; classes that commands handle are restored."""
+    # Imported late: most responses are not errors.
     from lumos.config.switches import FeatureDisabled
     from lumos.names import NoMatchingDataset
     from lumos.store.errors import AmbiguousName, NoStore, UnknownDataset
@@ -178,9 +178,9 @@ def error_of(problem: ApiProblem) -> LumosError:
     )  # fmt: skip
     kind = problem.type.removeprefix(_ERROR_TYPE)
     default = MisuseError if problem.exit_code == MISUSED else LumosError
-    found = next((each for each in classes if _kebab(each.__name__) == kind), default)
-    # The constructors of these classes write their own sentences.
-    error = found.__new__(found)
+    error_class = next((each for each in classes if _kebab(each.__name__) == kind), default)
+    # Skip the constructors of these classes, which compose their own messages.
+    error = error_class.__new__(error_class)
     Exception.__init__(error, problem.detail)
     error.__dict__["nearest"] = problem.nearest
     return error
@@ -191,7 +191,7 @@ def _kebab(name: str) -> str:
 
 
 def decode_result(data: bytes, type: Any) -> Any:
-    """A result of a verb from JSON."""
+    """A result of a method from JSON."""
     if type is DataType:
         return from_plain(msgspec.json.decode(data), type)
     return from_json(data, type)

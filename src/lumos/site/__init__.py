@@ -1,4 +1,4 @@
-"""Static sites: the web page with the data of a store, as files for any web server."""
+"""Static sites: the web page and the data of a store, as files for any web server."""
 
 from lumos.site.writer import SiteReport, write_site
 

@@ -18,11 +18,11 @@ from lumos.model.report import FORMAT_VERSION
 _MARKER: Final = "lumos-site.json"
 _NEW_DATA: Final = "data/new"
 # Characters that a JavaScript string in single quotes cannot contain.
-_ESCAPES: Final = ((b"\\", b"\\\\"), (b"'", b"\\'"))
+_STRING_ESCAPES: Final = ((b"\\", b"\\\\"), (b"'", b"\\'"))
 
 
 class _Marker(msgspec.Struct, frozen=True, kw_only=True):
-    """The files of a site, so that the next one replaces these and no others."""
+    """The list of the files of a site: the next site in the folder may replace only these."""
 
     format_version: str = FORMAT_VERSION
     files: tuple[str, ...]
@@ -38,17 +38,17 @@ class SiteSize(NamedTuple):
 class SiteFolder:
     """A folder to write a site to: new, empty, or with an earlier site.
 
-    Files of the earlier site that the new one does not have are deleted at the end. Other files in
-    the folder are never changed.
+    Files that only the earlier site had are deleted at the end. Other files in the folder are never
+    changed.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._earlier = self._files_of_earlier_site()
+        self._earlier_files = self._files_of_earlier_site()
         self._written: dict[str, int] = {}
         self._digest = hashlib.sha256()
-        # Written first, so that after an interrupted run the next one may write to the folder.
-        self._save_marker(self._earlier)
+        # Save it before other files, so that a run after an interrupted one accepts the folder.
+        self._save_marker(self._earlier_files)
 
     def _files_of_earlier_site(self) -> tuple[str, ...]:
         if self._path.is_file():
@@ -68,15 +68,15 @@ class SiteFolder:
         return ()
 
     def write_data(self, name: str, value: object) -> None:
-        """Write a data file under a name, by which the page loads it."""
+        """Write a data file; the page loads it by its name."""
         body = _script(name, to_json(value))
         self._digest.update(body)
         self.write(f"{_NEW_DATA}/{name}.js", body)
 
     def publish_data(self) -> str:
-        """Move the data files to a folder that is named after their content; return its name.
+        """Move the data files to a folder named after a hash of their content; return its name.
 
-        A browser that has an earlier site in its cache never mixes the data of the two.
+        A browser with an earlier site in its cache thus never mixes the data of both.
         """
         folder = f"data/{self._digest.hexdigest()[:16]}"
         target = self._path / folder
@@ -100,9 +100,9 @@ class SiteFolder:
         self._written[name] = len(body)
 
     def finish(self) -> SiteSize:
-        """Delete what only the earlier site had; return the number and the size of the files."""
+        """Delete files that only the earlier site had; return the number and size of the files."""
         self._save_marker(tuple(sorted(self._written)))
-        for name in set(self._earlier) - set(self._written):
+        for name in set(self._earlier_files) - set(self._written):
             self._delete(name)
         return SiteSize(len(self._written), sum(self._written.values()))
 
@@ -117,7 +117,7 @@ class SiteFolder:
     def _delete(self, name: str) -> None:
         root = self._path.resolve()
         file = (root / name).resolve()
-        # The list of files is data: a changed one must not reach out of the folder.
+        # The list of files may have been edited: never delete anything outside of the folder.
         if not file.is_relative_to(root) or not file.is_file():
             return
         file.unlink()
@@ -135,6 +135,6 @@ class SiteNotWritten(LumosError):
 
 
 def _script(name: str, body: bytes) -> bytes:
-    for character, escaped in _ESCAPES:
+    for character, escaped in _STRING_ESCAPES:
         body = body.replace(character, escaped)
     return b"lumosData('%s','%s')\n" % (name.encode(), body)

@@ -1,7 +1,7 @@
 """The search index of a site: rows of datasets, and the words by which the browser finds them.
 
-Words are split by the store's own rules. All are in one sorted list, so that the words that start
-with what a person types are one range of it, and rows refer to words by position.
+Texts are split into words by the same rules as in the store. The list of words is sorted, so that
+the words with the prefix that a user types are one range of it. Rows refer to words by position.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,8 +21,9 @@ ROWS_PER_FILE: Final = 2_000
 class IndexRow(Report, frozen=True, kw_only=True, array_like=True):
     """A dataset in the index; an array in JSON, in the order of web/src/site/index.ts.
 
-    The numbers are positions: of the words of the name, of the path and of all other texts in the
-    list of words, and of columns in the list of columns. `compounds` are names without separators.
+    `in_name`, `in_path` and `in_texts` are positions in `Vocabulary.words` of the words in the
+    dataset's name, path and other texts; `columns` are positions in `Vocabulary.columns`.
+    `compounds` are names without separators.
     """
 
     urn: str
@@ -49,10 +50,10 @@ class IndexRow(Report, frozen=True, kw_only=True, array_like=True):
 
 
 class Vocabulary(Report, frozen=True, kw_only=True):
-    """All words, sorted; all columns by path; how many files have the rows of datasets.
+    """The sorted words, the paths of columns, and the numbers of files with rows and of datasets.
 
-    `column_words` are the words of each column's own name, `path_words` those of its entire path
-    if it is inside another column.
+    `column_words` are the words of each column's own name, `path_words` those of the entire path of
+    a nested column.
     """
 
     words: tuple[str, ...]
@@ -64,7 +65,7 @@ class Vocabulary(Report, frozen=True, kw_only=True):
 
 
 class IndexedColumn(NamedTuple):
-    """A column or a field inside one, by its path and its own name."""
+    """The path and the own name of a column or of a field inside a column."""
 
     path: str
     name: str
@@ -89,17 +90,17 @@ class SearchIndex:
             column: words(column.path) if column.path != quoted_name(column.name) else set()
             for column in columns
         }
-        found: set[str] = set()
-        for texts in (*own_words.values(), *path_words.values()):
-            found |= texts
+        all_words: set[str] = set()
+        for column_words in (*own_words.values(), *path_words.values()):
+            all_words |= column_words
         for document in self._documents:
-            found |= document.in_name | document.in_path | document.in_texts
-        vocabulary = sorted(found)
+            all_words |= document.in_name | document.in_path | document.in_texts
+        vocabulary = sorted(all_words)
         word_ids = {word: number for number, word in enumerate(vocabulary)}
         column_ids = {column: number for number, column in enumerate(columns)}
 
-        def ids(of: Iterable[str]) -> tuple[int, ...]:
-            return tuple(sorted(word_ids[each] for each in of))
+        def ids(some_words: Iterable[str]) -> tuple[int, ...]:
+            return tuple(sorted(word_ids[each] for each in some_words))
 
         rows = [
             IndexRow(
@@ -125,7 +126,7 @@ class SearchIndex:
 
 
 class _Document:
-    """The searched texts of a dataset, and what a result shows of it."""
+    """The searchable words of a dataset, and the values that search results show (`shown`)."""
 
     def __init__(self, dataset: Mapping[str, Any]) -> None:
         self.urn: str = dataset["urn"]

@@ -1,4 +1,4 @@
-"""Writes a site: the built page, the answers to what it asks, and a search index."""
+"""Writes a site: the built web page, the API responses that it needs, and a search index."""
 
 import zlib
 from collections.abc import Collection, Iterable, Mapping
@@ -27,23 +27,23 @@ from lumos.site.search_index import ROWS_PER_FILE, SearchIndex
 from lumos.store.garbage_collection import paused_gc
 from lumos.version import __version__
 
-# The build of the page that reads files.
-_PAGE: Final = "site"
+# The build of the web page that reads static files instead of the API.
+_SITE_BUILD: Final = "site"
 _DATASETS_PER_FILE: Final = 40
-# Files whose datasets are read together.
-_FILES_PER_READ: Final = 25
+# The datasets of this many files are read at once.
+_FILES_PER_BATCH: Final = 25
 _EDGES_PER_FILE: Final = 400
 _MAX_EVENTS: Final = 300
 _MAX_COST_REPORTS: Final = 2_000
-# Versions of a dataset that can all be compared with each other; older ones with their neighbours.
+# The page can compare any two of the latest versions; older ones only with the next.
 _COMPARED_VERSIONS: Final = 6
 _DATA_EVENTS: Final = (
     "CREATED", "DELETED", "MERGED", "MODIFIED", "RENAMED", "RESTORED", "SCHEMA_CHANGED", "SPLIT",
 )  # fmt: skip
-# What needs a server: jobs change all the time, and impact is computed by Lumos.
+# Features that need a server: the page disables them.
 _NEEDS_SERVER: Final = ("impact", "jobs")
-_NO_SCHEMA: Final = SchemaReport(fields=())
-_VERBS: Final = {route.path: route.verb_path for route in ROUTES if route.method == "GET"}
+_EMPTY_SCHEMA: Final = SchemaReport(fields=())
+_SDK_PATHS: Final = {route.path: route.sdk_path for route in ROUTES if route.method == "GET"}
 
 
 class SiteReport(Report, frozen=True, kw_only=True):
@@ -70,7 +70,7 @@ def write_site(
     The folder is created, or contains an earlier site, which is replaced.
     """
     at = (now or datetime.now(UTC)).replace(microsecond=0)
-    if not (page.FOLDER / _PAGE / "index.html").is_file():
+    if not (page.FOLDER / _SITE_BUILD / "index.html").is_file():
         raise page.PageNotBuilt
     if snapshot is None:
         return _Writer(lumos, SiteFolder(Path(folder)), at, progress).write(str(folder))
@@ -93,20 +93,20 @@ class _Writer:
 
     def write(self, name: str) -> SiteReport:
         """Write all files of the site; `name` is the folder as it was given."""
-        # The search index keeps millions of values that the collector would visit repeatedly.
+        # The garbage collector would visit the millions of values of the search index repeatedly.
         with paused_gc():
             return self._write(name)
 
     def _write(self, name: str) -> SiteReport:
         live = {each.urn: each for each in self._lumos.list().datasets}
-        arrows = self._arrows()
+        edges = self._lineage_edges()
         events = self._events()
         self._folder.write_data("changes", events)
-        others = {end for each in arrows for end in (each.upstream, each.downstream)}
+        others = {end for each in edges for end in (each.upstream, each.downstream)}
         others |= {str(each["urn"]) for each in events}
         index = SearchIndex({urn: _text(each.updated_at) for urn, each in live.items()})
-        facts = self._write_datasets(live, others - live.keys(), index)
-        self._write_lineage(arrows, facts)
+        other_datasets = self._write_datasets(live, others - live.keys(), index)
+        self._write_lineage(edges, other_datasets)
         vocabulary, rows = index.build()
         self._folder.write_data("vocabulary", vocabulary)
         for number in range(vocabulary.files):
@@ -118,19 +118,19 @@ class _Writer:
         return SiteReport(
             folder=name,
             datasets=len(live),
-            lineage_edges=len(arrows),
+            lineage_edges=len(edges),
             files=files,
             size_bytes=size,
         )
 
-    def _arrows(self) -> tuple[Arrow, ...]:
+    def _lineage_edges(self) -> tuple[Arrow, ...]:
         if not self._switches.is_on("lineage"):
             return ()
         self._progress("Reading lineage")
         return self._lumos.lineage.view.arrows()
 
     def _events(self) -> list[dict[str, Any]]:
-        """The latest changes of each kind that the home page lists, newest first."""
+        """The latest changes for each filter of the home page, newest first."""
         if not self._switches.is_on("schema_tracking"):
             return []
         selections: tuple[Mapping[str, Any], ...] = (
@@ -138,13 +138,13 @@ class _Writer:
             {"types": _DATA_EVENTS},
             {"breaking": True},
         )
-        found = {
+        events_by_id = {
             each.event_id: each
             for selection in selections
             for each in self._lumos.changes(limit=_MAX_EVENTS, **selection).events
         }
-        newest = sorted(found.values(), key=lambda each: each.timestamp, reverse=True)
-        # No page shows the schemas of an event.
+        newest = sorted(events_by_id.values(), key=lambda each: each.timestamp, reverse=True)
+        # The page does not show the schemas of events.
         return [
             to_plain(msgspec.structs.replace(each, old_schema=None, new_schema=None))
             for each in newest
@@ -166,11 +166,11 @@ class _Writer:
         annotations = self._annotations()
         costs = self._cost_reports()
         partitions = self._lumos.partitions.reader()
-        facts: dict[str, tuple[str, str, str, tuple[str, ...]]] = {}
+        other_datasets: dict[str, tuple[str, str, str, tuple[str, ...]]] = {}
         files = _by_file(urns, count)
-        for start in range(0, count, _FILES_PER_READ):
+        for start in range(0, count, _FILES_PER_BATCH):
             self._progress("Writing datasets", share=start / count)
-            batch = files[start : start + _FILES_PER_READ]
+            batch = files[start : start + _FILES_PER_BATCH]
             # Events may be about datasets that the store no longer has.
             reports = self._lumos.datasets.show_many([urn for members in batch for urn in members])
             recorded = {
@@ -185,7 +185,7 @@ class _Writer:
                 for urn, each in recorded.items()
                 if (each.get("location") or {}).get("partition_keys")
             ]
-            days = partitions.show_many(partitioned)
+            partition_reports = partitions.show_many(partitioned)
             for number, members in enumerate(batch, start=start):
                 records: dict[str, Any] = {}
                 for urn in members:
@@ -195,7 +195,7 @@ class _Writer:
                     if urn in live:
                         index.add(dataset)
                     else:
-                        facts[urn] = _facts(reports[urn])
+                        other_datasets[urn] = _other_dataset(reports[urn])
                     records[urn] = {
                         "show": reports[urn],
                         **histories.get(dataset["urn"], {}),
@@ -203,33 +203,33 @@ class _Writer:
                         "annotations": annotations.get(urn, {}),
                         **costs.get(urn, {}),
                     }
-                    if dataset["urn"] in days:
-                        records[urn]["partitions"] = days[dataset["urn"]]
+                    if dataset["urn"] in partition_reports:
+                        records[urn]["partitions"] = partition_reports[dataset["urn"]]
                 self._folder.write_data(f"datasets-{number}", records)
         self._dataset_files = count
-        return facts
+        return other_datasets
 
     def _histories(self, urns: Collection[str]) -> dict[str, dict[str, Any]]:
         """The versions of datasets without their schemas, and comparisons of versions."""
         if not self._switches.is_on("schema_tracking"):
             return {}
         compared = self._lumos.schema.compared_histories(urns, latest=_COMPARED_VERSIONS)
-        found = {}
+        histories = {}
         for urn, (history, diffs) in compared.items():
             versions = [
-                msgspec.structs.replace(each, schema=_NO_SCHEMA) for each in history.versions
+                msgspec.structs.replace(each, schema=_EMPTY_SCHEMA) for each in history.versions
             ]
             plain = to_plain(msgspec.structs.replace(history, versions=tuple(versions)))
             for version in plain["versions"]:
                 del version["schema"]
-            found[urn] = {
+            histories[urn] = {
                 "history": plain,
                 "diffs": {f"{old} {new}": diff for (old, new), diff in diffs.items()},
             }
-        return found
+        return histories
 
     def _usage(self, datasets: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-        """The reads of all datasets if there is any log, else of those with imported usage."""
+        """The usage of all datasets or, without any ingested log, of those with imported usage."""
         if not self._switches.is_on("usage"):
             return {}
         has_logs = bool(self._lumos.usage.logs().logs)
@@ -238,11 +238,11 @@ class _Writer:
 
     def _annotations(self) -> dict[str, dict[str, list[Any]]]:
         """The annotations by dataset and kind."""
-        found: dict[str, dict[str, list[Any]]] = {}
+        annotations: dict[str, dict[str, list[Any]]] = {}
         for kind, listed in self._lumos.annotations.list_by_kind().items():
             for each in listed:
-                found.setdefault(each.urn, {}).setdefault(kind, []).append(each)
-        return found
+                annotations.setdefault(each.urn, {}).setdefault(kind, []).append(each)
+        return annotations
 
     def _cost_reports(self) -> dict[str, dict[str, Any]]:
         if not self._has_costs():
@@ -255,31 +255,31 @@ class _Writer:
 
     def _write_lineage(
         self,
-        arrows: tuple[Arrow, ...],
-        others: Mapping[str, tuple[str, str, str, tuple[str, ...]]],
+        edges: tuple[Arrow, ...],
+        other_datasets: Mapping[str, tuple[str, str, str, tuple[str, ...]]],
     ) -> None:
         """Write which datasets are connected, and the details of edges by downstream dataset."""
-        count = max(1, -(-len(arrows) // _EDGES_PER_FILE))
-        urns = sorted({end for each in arrows for end in (each.upstream, each.downstream)})
+        count = max(1, -(-len(edges) // _EDGES_PER_FILE))
+        urns = sorted({end for each in edges for end in (each.upstream, each.downstream)})
         numbers = {urn: number for number, urn in enumerate(urns)}
         self._folder.write_data(
             "lineage",
             {
                 "urns": urns,
-                "upstream": [numbers[each.upstream] for each in arrows],
-                "downstream": [numbers[each.downstream] for each in arrows],
-                "others": {urn: others[urn] for urn in urns if urn in others},
+                "upstream": [numbers[each.upstream] for each in edges],
+                "downstream": [numbers[each.downstream] for each in edges],
+                "others": {urn: other_datasets[urn] for urn in urns if urn in other_datasets},
             },
         )
-        by_file: dict[int, list[Arrow]] = {number: [] for number in range(count)}
-        for each in arrows:
-            by_file[file_of(each.downstream, count)].append(each)
-        for number, members in by_file.items():
+        edges_by_file: dict[int, list[Arrow]] = {number: [] for number in range(count)}
+        for each in edges:
+            edges_by_file[file_of(each.downstream, count)].append(each)
+        for number, members in edges_by_file.items():
             self._folder.write_data(f"edges-{number}", members)
         self._edge_files = count
 
     def _answers(self) -> dict[str, Any]:
-        """The answers to requests without a dataset, and the number of files of each kind."""
+        """The responses to requests without a dataset, and the number of files of each kind."""
         month = month_before(month_of(self._at.date()))
         answers = {
             "identity": {
@@ -313,30 +313,30 @@ class _Writer:
         }
 
     def _record(self, path: str, **query: Any) -> dict[str, Any]:
-        """The answer of a route, or the sentence with which it refuses."""
+        """The response of a route, or its error message."""
         parts = "&".join(f"{name}={value}" for name, value in sorted(query.items()))
         key = path.removeprefix("/") + (f"?{parts}" if parts else "")
         try:
-            return {key: attrgetter(_VERBS[path])(self._lumos)(**query)}
+            return {key: attrgetter(_SDK_PATHS[path])(self._lumos)(**query)}
         except MisuseError as problem:
             return {key: {"refused": str(problem)}}
 
     def _write_page(self, data: str) -> None:
-        """Write the built page, with the place of the data and the time of the site."""
-        root = page.FOLDER / _PAGE
+        """Write the built page, with the folder of the data and the time of the site."""
+        root = page.FOLDER / _SITE_BUILD
         for file in sorted(root.rglob("*")):
             if file.is_file() and file.name != "index.html":
                 self._folder.write(file.relative_to(root).as_posix(), file.read_bytes())
         html = (root / "index.html").read_text()
-        facts = {"lumos-data": data, "lumos-as-of": _text(self._at)}
+        meta = {"lumos-data": data, "lumos-as-of": _text(self._at)}
         tags = "".join(
-            f'<meta name="{name}" content="{escape(value)}" />' for name, value in facts.items()
+            f'<meta name="{name}" content="{escape(value)}" />' for name, value in meta.items()
         )
         self._folder.write("index.html", html.replace("<title>", f"{tags}<title>", 1).encode())
 
 
 def file_of(urn: str, count: int) -> int:
-    """The number of the file that has a dataset; web/src/site/shards.ts computes the same."""
+    """The number of the file with a dataset; web/src/site/shards.ts computes the same."""
     return zlib.crc32(urn.encode()) % count
 
 
@@ -347,7 +347,7 @@ def _by_file(urns: Iterable[str], count: int) -> list[list[str]]:
     return files
 
 
-def _facts(report: ShowReport) -> tuple[str, str, str, tuple[str, ...]]:
+def _other_dataset(report: ShowReport) -> tuple[str, str, str, tuple[str, ...]]:
     """The name, platform, state and owners of a dataset."""
     owners = (report.dataset.get("ownership") or {}).get("owners", ())
     return (
@@ -359,5 +359,5 @@ def _facts(report: ShowReport) -> tuple[str, str, str, tuple[str, ...]]:
 
 
 def _text(at: datetime) -> str:
-    """A time as JSON has it."""
+    """A time in the format of JSON reports."""
     return str(msgspec.json.decode(to_json(at)))

@@ -1,7 +1,6 @@
-"""Arrow arrays of Python values, built from their bytes.
+"""Builds Arrow arrays of Python values without `pa.array`.
 
-`pa.array` imports pandas to check for its types, which takes a worker longer than listing ten
-thousand files.
+`pa.array` imports pandas to check for its types, which takes longer than listing 10,000 files.
 """
 
 from array import array
@@ -13,7 +12,7 @@ import pyarrow as pa
 
 
 def arrow_array(values: Sequence[Any], type: pa.DataType) -> pa.Array:
-    """The values, some of which may be None, as text, bytes, 64-bit integers or booleans."""
+    """An array of texts, bytes, 64-bit integers or booleans; None is null."""
     present = [value is not None for value in values]
     valid = None if all(present) else _bits(present)
     if pa.types.is_boolean(type):

@@ -1,4 +1,4 @@
-"""The Python packages of executors: ships those that are missing, and reports versions."""
+"""The Python packages of executors: ships Lumos to them, and reports their versions."""
 
 import atexit
 import platform
@@ -22,15 +22,15 @@ _VERSIONS = (
 
 def ship_package(spark: "SparkSession", *libraries: str) -> None:
     """Ship Lumos and other pure Python libraries to the executors of a session."""
-    # Executors may fetch the files as late as their first task, so they stay until the end.
+    # Delete the files at the end, since an executor may fetch them as late as its first task.
     folder = tempfile.mkdtemp(prefix="lumos-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     for name in ("lumos", *libraries):
         archive = Path(folder) / f"{name}_package.zip"
         package = Path(str(files(name)))
-        with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
+        with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as target:
             for file in sorted(package.rglob("*.py")):
-                packed.write(file, Path(name) / file.relative_to(package))
+                target.write(file, Path(name) / file.relative_to(package))
         spark.addArtifacts(str(archive), pyfile=True)
 
 

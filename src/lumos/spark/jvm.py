@@ -1,11 +1,11 @@
 """Starts the JVM of a local session directly, with an archive of its classes.
 
-PySpark starts a shell script that starts a JVM that computes the command of the JVM. For a local
-session the command never changes, so Lumos starts that JVM itself and passes its address to
-PySpark. With a class-data-sharing archive the JVM need not load and verify ten thousand classes,
-which takes half of the start-up time. The archive takes about 160 MB in the user's cache folder. It
-is built in the background after the first use and when Java or Spark change; if it cannot be
-written, Lumos works without it.
+PySpark runs a shell script that starts one JVM to compute the command for starting the actual JVM.
+For a local session this command never changes, so Lumos starts the JVM itself and passes its
+address to PySpark. With a class-data-sharing archive, the JVM need not load and verify 10,000
+classes, which halves the start-up time. The archive takes about 160 MB in the user's cache folder.
+It is built in the background after the first use, and again when Java or Spark change. If it cannot
+be written, Lumos works without it.
 """
 
 import contextlib
@@ -57,7 +57,7 @@ MODULE_OPTIONS: Final = (
     "-Dio.netty.handler.ssl.defaultEndpointVerificationAlgorithm=NONE",
     "--enable-native-access=ALL-UNNAMED",
 )
-# If one of these variables is set, Spark is configured individually, so its own launcher is used.
+# If one of these variables is set, Spark has a custom setup, so Spark's own launcher is used.
 _CUSTOM_SETUP_VARIABLES: Final = (
     "PYSPARK_GATEWAY_PORT",
     "PYSPARK_SUBMIT_ARGS",
@@ -67,10 +67,10 @@ _CUSTOM_SETUP_VARIABLES: Final = (
     "YARN_CONF_DIR",
 )
 _START_SECONDS: Final = 120
-# Ctrl-C and the signals of service managers and `timeout` reach every process, but only Python
-# handles them, and then ends the JVM. Ignored signals stay ignored after exec.
+# Signals such as Ctrl-C reach every process of the group, but the JVM must ignore them: Python
+# handles them and ends the JVM. Signals that the shell ignores stay ignored after exec.
 _IGNORE_SIGNALS: Final = ("sh", "-c", 'trap "" INT TERM; exec "$@"', "sh")
-# Printed by the library of Spark's sketches whenever it is loaded.
+# Spark's library for sketches prints this whenever it is loaded.
 _IGNORED_WARNING: Final = b"Warning: Java versions > Java 11 can only operate in restricted mode"
 
 
@@ -78,8 +78,8 @@ class JvmNotStarted(LumosError):
     """The JVM ended before Spark was ready."""
 
 
-def is_plain(settings: Mapping[str, str], environment: Mapping[str, str]) -> bool:
-    """Whether neither settings nor environment change how the JVM is started."""
+def is_default_setup(settings: Mapping[str, str], environment: Mapping[str, str]) -> bool:
+    """Whether neither the settings nor the environment change how the JVM is started."""
     is_windows = os.name == "nt"
     customised = any(name.startswith("spark.driver.extra") for name in settings)
     return not (
@@ -88,7 +88,7 @@ def is_plain(settings: Mapping[str, str], environment: Mapping[str, str]) -> boo
 
 
 def start_jvm(settings: Mapping[str, str], *, short: bool, archive_to: Path | None = None) -> "Jvm":
-    """Start a JVM with Spark's gateway; with `archive_to` it writes a class archive at its end.
+    """Start a JVM with Spark's gateway; with `archive_to`, it writes a class archive when it ends.
 
     `short` disables Java's optimising compiler: faster for short jobs, slower for long ones.
     """
@@ -152,7 +152,7 @@ class Jvm:
                     )
                 time.sleep(0.01)
         except BaseException:
-            # Such as Ctrl-C: nothing else would end the JVM.
+            # Also on Ctrl-C, since nothing else would end the JVM.
             self.end(seconds=0)
             raise
         data = self._address_file.read_bytes()
@@ -181,10 +181,10 @@ def java_command() -> str:
 
 def spark_home() -> Path:
     """The folder of the installed PySpark, found without importing it."""
-    found = find_spec("pyspark")
-    assert found is not None
-    assert found.origin is not None
-    return Path(found.origin).parent
+    spec = find_spec("pyspark")
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent
 
 
 def _start(command: Sequence[str], home: Path, address_file: Path) -> subprocess.Popen[bytes]:
@@ -207,7 +207,7 @@ def _start(command: Sequence[str], home: Path, address_file: Path) -> subprocess
 
 
 def _forward_errors(errors: IO[bytes]) -> None:
-    """Print the errors of the JVM, except a warning that users cannot do anything about."""
+    """Print the error output of the JVM, except for a warning that users can do nothing about."""
     for line in errors:
         if not line.startswith(_IGNORED_WARNING):
             with suppress(OSError):
@@ -219,7 +219,7 @@ _SILENT: Final = ("-Xlog:disable", "-Xlog:all=error:stderr")
 
 
 def archive_options(java: str, spark_home: Path, *, archive_to: Path | None = None) -> list[str]:
-    """The options of Java to start from the archive, if it exists, or to write it."""
+    """The options of Java for using the archive, if it exists, or for writing it."""
     if archive_to is not None:
         return [*_SILENT, f"-XX:ArchiveClassesAtExit={archive_to}"]
     file = archive_file(java, spark_home)
@@ -233,10 +233,10 @@ def archive_file(java: str, spark_home: Path) -> Path | None:
     """The path of the archive for this Java and Spark; None if it is switched off."""
     if os.environ.get(ARCHIVE_SWITCH, "").lower() in ("0", "off", "false"):
         return None
-    found = shutil.which(java)
-    if found is None:
+    java_path = shutil.which(java)
+    if java_path is None:
         return None
-    binary = Path(found).resolve()
+    binary = Path(java_path).resolve()
     try:
         ages = [str(path.stat().st_mtime_ns) for path in (binary, spark_home / "jars")]
         folder = cache_folder()
@@ -259,7 +259,7 @@ def cache_folder() -> Path:
 
 
 def build_archive_if_missing(java: str, spark_home: Path) -> None:
-    """Build the archive, unless it exists, in a process that may outlive its parent."""
+    """Build the archive, unless it exists, in a process that may outlive this one."""
     file = archive_file(java, spark_home)
     if file is None or os.path.exists(file):
         return

@@ -1,4 +1,4 @@
-"""Problems of any number of files: the first problems are listed, all are counted by code."""
+"""Lists of problems of limited length, with the numbers of all problems by code."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -58,11 +58,11 @@ class ProblemList(msgspec.Struct, array_like=True):
             if len(self.listed) >= self.max_listed:
                 break
             self.listed.append(problem)
-        known = {(each.code, each.remark): each.count for each in self.counts}
+        count_by_key = {(each.code, each.remark): each.count for each in self.counts}
         for each in counts:
             key = (each.code, each.remark)
-            known[key] = known.get(key, 0) + each.count
-        self.counts = [ProblemCount(*key, count) for key, count in known.items()]
+            count_by_key[key] = count_by_key.get(key, 0) + each.count
+        self.counts = [ProblemCount(*key, count) for key, count in count_by_key.items()]
 
     def not_listed(self) -> list[ProblemCount]:
         """The number of problems of each code that are not listed."""
@@ -72,9 +72,10 @@ class ProblemList(msgspec.Struct, array_like=True):
         return [ProblemCount(*key, count) for key, count in remaining.items() if count]
 
     def report(self, path: str) -> list[Problem]:
-        """The numbers of problems that are not listed, for `path`, and the listed problems by path.
+        """The listed problems, sorted by path, after a problem at `path` for each omitted code.
 
-        The numbers come first, so that they are seen if only the first lines are shown.
+        The problems about omitted ones come first, so that they are visible even if only the first
+        lines are shown.
         """
         more = [
             Problem(

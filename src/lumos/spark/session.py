@@ -29,7 +29,7 @@ _LOCAL_SETTINGS: Final = {
     "spark.sql.shuffle.partitions": "4",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
-    # Workers are forked from a process that has already imported what a scan needs.
+    # Forks workers from a process that has already imported the modules of a scan.
     "spark.python.daemon.module": "lumos.discovery.lake.python_daemon",
 }
 
@@ -45,10 +45,10 @@ _CANCEL_SECONDS: Final = 5.0
 
 # The JVM of this process, which PySpark uses for all local sessions.
 _jvms: list[jvm.Jvm] = []
-# The session that this process started last: threads other than its own have no active session.
+# The last session of this process; other threads cannot find it as the active session.
 _started: list["SparkSession"] = []
 # The JVM that was started before the first session, with its settings.
-_ahead: list[tuple[Mapping[str, str], jvm.Jvm]] = []
+_early_jvms: list[tuple[Mapping[str, str], jvm.Jvm]] = []
 
 
 class SparkNotUsable(LumosError):
@@ -72,31 +72,31 @@ def spark_session(
     master: str,
     settings: Mapping[str, str],
     short: bool = True,
-    meanwhile: Callable[[], None] = lambda: None,
+    run_meanwhile: Callable[[], None] = lambda: None,
     libraries: Sequence[str] = (),
 ) -> Iterator["SparkSession"]:
     """A session on `master`: local threads, a cluster, or the address of Spark Connect.
 
-    An active session of the process is used and left running. A new local one is left running
-    too, so that the next job starts faster. `short` tunes a local JVM for a short job. `meanwhile`
-    runs in another thread while the session starts. `libraries` are shipped to executors together
-    with Lumos.
+    An active session of the process is used and left running. A new local session is left running
+    too, so that the next job starts faster. `short` tunes a local JVM for short jobs.
+    `run_meanwhile` runs in another thread while the session starts. `libraries` are shipped to
+    executors together with Lumos.
     """
     if "pyspark.sql" not in sys.modules:
-        start_ahead(master=master, settings=settings, short=short)
+        start_jvm_early(master=master, settings=settings, short=short)
     from pyspark.sql import SparkSession
 
     with _translate_errors():
         active = SparkSession.getActiveSession()
     if active is not None:
-        meanwhile()
+        run_meanwhile()
         with _translate_errors():
             yield active
         return
     _use_this_python()
     with _translate_errors():
         with ThreadPoolExecutor(1) as thread:
-            other = thread.submit(meanwhile)
+            other = thread.submit(run_meanwhile)
             if not is_connect(master):
                 thread.submit(_import_lazy_modules)
             session = _start_session(master, settings, short=short, libraries=libraries)
@@ -118,7 +118,7 @@ def cancel_jobs() -> None:
 
 
 def _import_lazy_modules() -> None:
-    """Import what PySpark imports at its first call to the JVM, including pandas."""
+    """Import the modules that PySpark imports at its first call to the JVM, including pandas."""
     import pyspark.testing.utils  # noqa: F401
 
 
@@ -126,8 +126,8 @@ def _import_lazy_modules() -> None:
 def _end_jvm_on_interrupt() -> Iterator[None]:
     """On Ctrl-C, end the JVM if cancelling its jobs takes too long.
 
-    PySpark cancels the jobs that it knows and then waits for the running one, even if that started
-    after the signal.
+    PySpark cancels the jobs that it knows, but then waits for the running job, which it cannot
+    cancel if it started after the signal.
     """
     before = signal.getsignal(signal.SIGINT)
     is_main = threading.current_thread() is threading.main_thread()
@@ -154,7 +154,7 @@ def _end_jvm_on_interrupt() -> Iterator[None]:
 
 @contextmanager
 def archiving_session(file: Path) -> Iterator["SparkSession"]:
-    """A local session whose JVM writes an archive of its classes at its end."""
+    """A local session whose JVM writes an archive of its classes when it ends."""
     from pyspark.sql import SparkSession
 
     _use_this_python()
@@ -220,24 +220,29 @@ def _local_settings(master: str, settings: Mapping[str, str], *, short: bool) ->
     return {**_DEFAULT_SETTINGS, **_LOCAL_SETTINGS, **tuning, "spark.master": master, **settings}
 
 
-def start_ahead(*, master: str, settings: Mapping[str, str], short: bool = True) -> None:
+def start_jvm_early(*, master: str, settings: Mapping[str, str], short: bool = True) -> None:
     """Start the JVM of a local session while the caller continues, for instance with imports.
 
     The next session with the same settings uses it; otherwise it is ended.
     """
-    if _jvms or _ahead or not is_local(master) or not jvm.is_plain(settings, os.environ):
+    if (
+        _jvms
+        or _early_jvms
+        or not is_local(master)
+        or not jvm.is_default_setup(settings, os.environ)
+    ):
         return
     _check_java()
     _use_this_python()
     local_settings = _local_settings(master, settings, short=short)
     process = jvm.start_jvm(local_settings, short=short)
-    _ahead.append((local_settings, process))
-    atexit.register(_end_unused)
+    _early_jvms.append((local_settings, process))
+    atexit.register(_end_unused_jvm)
 
 
-def _end_unused() -> None:
-    while _ahead:
-        _ahead.pop()[1].end(seconds=0)
+def _end_unused_jvm() -> None:
+    while _early_jvms:
+        _early_jvms.pop()[1].end(seconds=0)
 
 
 def _start_local_session(
@@ -248,14 +253,14 @@ def _start_local_session(
     _check_java()
     local_settings = _local_settings(master, settings, short=short)
     builder = SparkSession.builder.config(map=dict(local_settings))
-    if not jvm.is_plain(settings, os.environ):
+    if not jvm.is_default_setup(settings, os.environ):
         return builder.getOrCreate()
     if _jvms and _jvms[-1].is_running:
         return builder.getOrCreate()
-    if _ahead and _ahead[-1][0] == local_settings:
-        _, process = _ahead.pop()
+    if _early_jvms and _early_jvms[-1][0] == local_settings:
+        _, process = _early_jvms.pop()
     else:
-        _end_unused()
+        _end_unused_jvm()
         process = jvm.start_jvm(local_settings, short=short)
     _jvms.append(process)
     try:
@@ -281,13 +286,14 @@ def _translate_errors() -> Iterator[None]:
             raise KeyboardInterrupt from problem
         if isinstance(problem, ConnectionError) and not _is_from_spark(problem):
             raise
-        is_ours = bool(_jvms) and not _jvms[-1].is_running
-        if is_ours or isinstance(problem, ConnectionError | Py4JNetworkError):
+        has_jvm_ended = bool(_jvms) and not _jvms[-1].is_running
+        if has_jvm_ended or isinstance(problem, ConnectionError | Py4JNetworkError):
             raise SparkLost from problem
         text = str(problem)
         if "No space left on device" in text:
             raise SparkFailed(
-                "No space left on a disk that Spark writes to. Free some and run the command again."
+                "No space left on a disk that Spark writes to. Free some space and run the command "
+                "again."
             ) from problem
         raise SparkFailed(
             f"Spark failed: {_root_cause(problem)} (--debug shows everything)"
@@ -306,14 +312,14 @@ def _is_from_spark(problem: ConnectionError) -> bool:
 
 
 def _was_interrupted(problem: BaseException | None) -> bool:
-    """Whether Spark only reports that Ctrl-C cancelled its job."""
+    """Whether an error of Spark was caused by Ctrl-C."""
     while problem is not None and not isinstance(problem, KeyboardInterrupt):
         problem = problem.__context__
     return problem is not None
 
 
 def _root_cause(problem: Exception) -> str:
-    """The root cause in the message of an error."""
+    """The line of an error message with the root cause."""
     lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
     in_python = [line for line in lines if _PYTHON_ERROR.match(line)]
     if in_python:

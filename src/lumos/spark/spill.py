@@ -1,4 +1,4 @@
-"""Sorts any number of records; beyond a limit they are spilled to disk."""
+"""Sorts any number of records; above a limit, they are spilled to disk."""
 
 import heapq
 import tempfile
@@ -10,7 +10,7 @@ from typing import IO, Any, Final, Generic, TypeVar
 import msgspec
 
 _MAX_IN_MEMORY: Final = 50_000
-# The records of each run that are in memory while runs are merged.
+# The number of records of each run that are in memory while runs are merged.
 _BLOCK_SIZE: Final = 1000
 _LENGTH_BYTES: Final = 8
 
@@ -18,9 +18,9 @@ Record = TypeVar("Record")
 
 
 class SpillSort(Generic[Record]):
-    """Takes records in any order and returns them sorted by `key`; close it after use.
+    """Sorts records by `key`; close it after use.
 
-    `decode` decodes a block of records, which msgspec encoded as a list.
+    `decode` decodes a block: a list of records that msgspec encoded.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ def write_blocks(file: IO[bytes] | GzipFile, records: Iterable[Any]) -> None:
 def read_blocks(
     file: IO[bytes] | GzipFile, decode: Callable[[bytes], Iterable[Record]]
 ) -> Iterator[Record]:
-    """Yield the records of a file from its beginning, with one block of them in memory."""
+    """Yield all records of a file, reading one block at a time."""
     file.seek(0)
     while length := file.read(_LENGTH_BYTES):
         yield from decode(file.read(int.from_bytes(length, "big")))

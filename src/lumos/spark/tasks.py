@@ -1,6 +1,6 @@
-"""Runs Spark tasks whose input is the rows of a table rather than a part of their code.
+"""Runs Spark tasks with rows of a table as input, instead of values in the code of the task.
 
-Spark Connect limits the size of code, which goes to every executor; a row only goes to the task
+Spark Connect limits the size of code and sends it to every executor. A row is only sent to the task
 that needs it.
 """
 
@@ -57,9 +57,10 @@ def task_rows(
     *,
     tasks: int | None = None,
 ) -> DataFrame:
-    """The rows with their number as column `task`, each in a Spark task of its own.
+    """The rows with their number as column `task`, each in a separate Spark task.
 
-    With fewer `tasks`, each gets several neighbouring rows. There must be at least one row.
+    With fewer `tasks` than rows, a task has several consecutive rows. There must be at least one
+    row.
     """
     table = task_table(schema, rows)
     count = table.num_rows
@@ -82,26 +83,28 @@ def run_tasks(
     spark: SparkSession,
     schema: pa.Schema,
     rows: Sequence[Sequence[Any]],
-    do: Task,
-    answers: pa.Schema,
+    function: Task,
+    result_schema: pa.Schema,
     *,
     tasks: int | None = None,
 ) -> list[bytes]:
-    """Run `do` on each row; returns the results in the order of the rows.
+    """Run `function` on each row; returns the results in the order of the rows.
 
-    `answers` is the schema of the columns that `do` yields: the first is `task`, the last is the
-    result, and the others are only shown in Spark's UI.
+    `result_schema` is the schema of the columns that `function` yields: the first is `task`, the
+    last is the result, and the others are only visible in Spark's UI.
     """
     if not rows:
         return []
-    # Not a string: loading Spark's SQL parser takes a tenth of a second.
-    columns = StructType([StructField(each.name, _SPARK_TYPES[each.type]) for each in answers])
+    # Not a DDL string, since loading Spark's SQL parser takes a tenth of a second.
+    columns = StructType(
+        [StructField(each.name, _SPARK_TYPES[each.type]) for each in result_schema]
+    )
     table = task_table(schema, rows)
     if table.nbytes > _MAX_LOCAL_BYTES:
-        result = task_rows(spark, schema, rows, tasks=tasks).mapInArrow(do, columns).toArrow()
+        result = task_rows(spark, schema, rows, tasks=tasks).mapInArrow(function, columns).toArrow()
     else:
         with _local_tables_in(spark, min(len(rows), tasks or len(rows))):
-            result = spark.createDataFrame(table).mapInArrow(do, columns).toArrow()
+            result = spark.createDataFrame(table).mapInArrow(function, columns).toArrow()
     by_task = dict(zip(result["task"].to_pylist(), result.columns[-1].to_pylist(), strict=True))
     return [by_task[number] for number in range(len(rows))]
 

@@ -223,7 +223,7 @@ class Database:
 
     def _span(self, access: str) -> AbstractContextManager[object]:
         facts = {"db.system.name": self.engine.dialect.name, "db.operation.name": access}
-        return span(f"store {access}", facts, kind="client", is_part=True)
+        return span(f"store {access}", facts, kind="client", requires_parent=True)
 
     def check_writable(self) -> None:
         """Raise an error if the store is read-only, before a long operation needs to write."""

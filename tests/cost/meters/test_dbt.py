@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lumos.cost.meters.compression import UnreadableMeter
+from lumos.cost.meters.compression import UnreadableUsageFile
 from lumos.cost.meters.reader import MeterReading, find_meters, read_meter
 
 SCHEMA = "https://schemas.getdbt.com/dbt/run-results/v6.json"
@@ -93,7 +93,7 @@ def test_broken_results_are_an_error(tmp_path: Path) -> None:
     path = tmp_path / "run_results.json"
     path.write_text(json.dumps({"metadata": {"dbt_schema_version": SCHEMA}, "results": 3}))
     (meter,) = find_meters([path])
-    with pytest.raises(UnreadableMeter, match=r"not a run_results\.json"):
+    with pytest.raises(UnreadableUsageFile, match=r"not a run_results\.json"):
         read_meter(meter)
 
 
@@ -105,7 +105,7 @@ def test_broken_results_are_an_error(tmp_path: Path) -> None:
     ],
 )
 def test_numbers_out_of_range_are_reported(tmp_path: Path, wrong: dict[str, Any]) -> None:
-    with pytest.raises(UnreadableMeter, match="too large"):
+    with pytest.raises(UnreadableUsageFile, match="too large"):
         read(tmp_path, result("a", 60) | wrong)
 
 

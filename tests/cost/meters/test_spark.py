@@ -21,7 +21,7 @@ from cost.meters.spark_logs import (
     started,
     written,
 )
-from lumos.cost.meters.compression import UnreadableMeter
+from lumos.cost.meters.compression import UnreadableUsageFile
 from lumos.cost.meters.reader import MeterReading, find_meters, read_meter
 
 
@@ -131,7 +131,7 @@ def test_a_bomb_is_not_unfolded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     bomb = tmp_path / "bomb"
     bomb.write_bytes(gzip.compress(plain + b'{"Event":"x"}\n' * 1_000_000))
     (meter,) = find_meters([tmp_path / "plain"])
-    with pytest.raises(UnreadableMeter, match="decompressed size is implausible"):
+    with pytest.raises(UnreadableUsageFile, match="decompressed size is implausible"):
         read_meter(meter._replace(paths=(str(bomb),)))
 
 
@@ -146,7 +146,7 @@ def test_lines_that_are_no_events_are_reported_and_harm_nothing(tmp_path: Path) 
 
 
 def test_a_log_without_an_application_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(UnreadableMeter, match="has no application start event"):
+    with pytest.raises(UnreadableUsageFile, match="has no application start event"):
         read(written(tmp_path / "app-1", ended(START)))
 
 
@@ -154,7 +154,7 @@ def test_damaged_lz4_is_an_error(tmp_path: Path) -> None:
     log = tmp_path / "app-1.lz4"
     log.write_bytes(b"LZ4Block" + b"\xff" * 40)
     (meter,) = find_meters([written(tmp_path / "plain", started())])
-    with pytest.raises(UnreadableMeter, match="damaged"):
+    with pytest.raises(UnreadableUsageFile, match="damaged"):
         read_meter(meter._replace(paths=(str(log),)))
 
 
@@ -200,7 +200,7 @@ def test_numbers_out_of_range_make_one_log_unreadable(
     tmp_path: Path, events: list[dict[str, Any]]
 ) -> None:
     log = written(tmp_path / "app-1", *events)
-    with pytest.raises(UnreadableMeter, match=r"app-1 cannot be read: a time or a quantity"):
+    with pytest.raises(UnreadableUsageFile, match=r"app-1 cannot be read: a time or a quantity"):
         read(log)
 
 

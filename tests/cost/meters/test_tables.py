@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lumos.cost.meters.reader import MeterReading, find_meters, read_meter
-from lumos.cost.meters.tables import BadRows, WrongColumns
+from lumos.cost.meters.tables import InvalidRows, WrongColumns
 from lumos.errors import MisuseError
 from lumos.model.cost import MeteredUsage
 
@@ -65,7 +65,7 @@ def test_other_separators_and_periods_are_read(tmp_path: Path, delimiter: str) -
         ("a,yesterday,2024-01-02,spark,1,hour,,,,", "'yesterday' in started_at"),
         ("a,2024-01-01,2024-01-02,spark,many,hour,,,,", "Invalid number 'many' in quantity"),
         ("a,2024-01-01,2024-01-02,spark,nan,hour,,,,", "Invalid number 'nan' in quantity"),
-        ("a,2024-01-01,2024-01-02,spark,-1,hour,,,,", "below 0; credits are amounts"),
+        ("a,2024-01-01,2024-01-02,spark,-1,hour,,,,", "below 0. Write credits as amounts"),
         ("a,2024-01-01,2024-01-02,,1,,,,,", "needs 'engine' and 'unit'"),
         ("a,2024-01-01,2024-01-02,spark,,,,,,", "a quantity and its unit, or an amount"),
         ("a,2024-01-01,2024-01-02,spark,,,12,,,", "The amount 12 has no currency"),
@@ -82,14 +82,14 @@ def test_what_is_wrong_with_a_line_is_reported_with_its_number(
     tmp_path: Path, row: str, problem: str
 ) -> None:
     good = "b,2024-01-01,2024-01-02,spark,1,hour,,,,\n"
-    with pytest.raises(BadRows, match=problem) as caught:
+    with pytest.raises(InvalidRows, match=problem) as caught:
         read(tmp_path, f"{HEADER}{good}\n{row}\n")
     assert [line for line, _ in caught.value.problems] == [4]
 
 
 def test_an_amount_with_a_comma_is_refused_and_not_cut(tmp_path: Path) -> None:
     header = "job,month,currency,amount\n"
-    with pytest.raises(BadRows, match="line 2: 5 values for 4 columns"):
+    with pytest.raises(InvalidRows, match="line 2: 5 values for 4 columns"):
         read(tmp_path, header + "clean,2026-10,USD,1,200.00\n")
     (metered,) = read(tmp_path, header + "clean,2026-10,USD,1200.00,,\n").metered
     assert metered.amount == 1_200_000_000
@@ -112,12 +112,12 @@ def test_a_day_as_end_is_included_however_it_is_written(
 
 
 def test_a_period_beyond_all_times_is_a_wrong_line(tmp_path: Path) -> None:
-    with pytest.raises(BadRows, match="line 2: The period 9999-12 must be between"):
+    with pytest.raises(InvalidRows, match="line 2: The period 9999-12 must be between"):
         read(tmp_path, "job,period,amount,currency\nclean,9999-12,100,USD\n")
 
 
 def test_all_bad_lines_are_reported_at_once(tmp_path: Path) -> None:
-    with pytest.raises(BadRows) as caught:
+    with pytest.raises(InvalidRows) as caught:
         read(tmp_path, HEADER + ",,,,,,,,,x\n" * 30)
     assert len(caught.value.problems) == 30
     assert "and 20 more" in str(caught.value)
@@ -143,13 +143,13 @@ def test_time_that_counts_twice_is_refused(
     if not overlaps:
         assert len(read(tmp_path, text).metered) == 2
         return
-    with pytest.raises(BadRows, match="line 3: Its time overlaps that of line 2"):
+    with pytest.raises(InvalidRows, match="line 3: Its time overlaps that of line 2"):
         read(tmp_path, text)
 
 
 def test_two_currencies_are_refused(tmp_path: Path) -> None:
     rows = "a,2024-01-01,2024-01-02,,,,1,USD,,\nb,2024-01-01,2024-01-02,,,,1,EUR,,\n"
-    with pytest.raises(BadRows, match="line 3: The amount is in EUR, others are in USD"):
+    with pytest.raises(InvalidRows, match="line 3: The amount is in EUR, others are in USD"):
         read(tmp_path, HEADER + rows)
 
 

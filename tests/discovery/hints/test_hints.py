@@ -250,7 +250,7 @@ def test_the_same_hint_is_kept_once(in_store: bool) -> None:
     ("patterns", "options", "words"),
     [
         (["  "], {}, "pattern is empty"),
-        (["lake/{x/**"], {}, "braces hold a name"),
+        (["lake/{x/**"], {}, "braces must contain a name"),
         (["lake/x\ny"], {}, "line break"),
         (
             ["lake/../other/**"],
@@ -264,9 +264,9 @@ def test_the_same_hint_is_kept_once(in_store: bool) -> None:
         (["lake/a", "lake/b"], {}, "--name NAME"),
         (["lake/a", "lake/{b}"], {"name": "x"}, "cannot split them"),
         (["lake/a", "second/b"], {"name": "x"}, "must lie in one root"),
-        (["lake/a"], {"name": "x/y"}, "'x/y' cannot be given"),
+        (["lake/a"], {"name": "x/y"}, "'x/y' cannot be used"),
         (["lake/a"], {"name": " "}, "'name' is empty"),
-        (["lake/a"], {"name": "x", "split": True}, "files that are split"),
+        (["lake/a"], {"name": "x", "split": True}, "'split' creates several datasets"),
     ],
 )
 def test_bad_input_is_refused(patterns: list[str], options: dict[str, Any], words: str) -> None:

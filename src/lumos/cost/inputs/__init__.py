@@ -1,1 +1,1 @@
-"""Loads everything that costs are computed from, as one graph for a period."""
+"""Loads the inputs of cost computation, as one graph for a period."""

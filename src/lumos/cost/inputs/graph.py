@@ -57,7 +57,7 @@ def explicit_shares(
 
 
 def _edge(allocation: Allocation, cost_nodes: CostNodes, finder: NodeFinder) -> int:
-    """The edge of an allocation; between datasets, the edge to the only job between them."""
+    """The edge of an allocation; if a single job connects two datasets, the edge to that job."""
     start, end = (
         finder.find_configured(each, "An allocation")
         for each in (allocation.upstream, allocation.downstream)
@@ -103,7 +103,7 @@ def committed_nodes(
 ) -> tuple[set[int], tuple[str, ...]]:
     """The datasets and jobs that are configured as committed, and remarks on unmatched entries.
 
-    Without these remarks, a misspelled entry would go unnoticed, and savings be overstated.
+    The remarks reveal misspelled entries, which would make savings too high.
     """
     committed = committed_of(settings)
     nodes: set[int] = set()
@@ -153,7 +153,7 @@ def _match_tags(
         )
 
 
-_ALWAYS_LISTED: Final = 2
+_ALWAYS_INCLUDED_TYPES: Final = 2
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -161,7 +161,7 @@ class CostInputs:
     """The cost graph of a period and unattributed costs, in micro-units of one currency.
 
     `read` are datasets with recorded reads, and `unverified` those whose reads are not recorded.
-    `avoidable` ([n]) says whether removing a node ends its own cost; None if that holds for all.
+    `avoidable` ([n]) says whether removing a node ends its own cost; None if true for all nodes.
     """
 
     graph: CostGraph
@@ -188,9 +188,8 @@ def build_inputs(
 ) -> CostInputs:
     """Build the cost graph of a period from the store and the configuration.
 
-    `prices` (by keys such as `s3.glacier`), `moves` (storage classes by dataset) and
-    `schedules` (such as `weekly` or `0.5x`, by job) replace the known values in a what-if
-    report.
+    For a what-if report, `prices` (by keys such as `s3.glacier`), `moves` (storage classes by
+    dataset) and `schedules` (such as `weekly` or `0.5x`, by job) replace the actual values.
     """
     price_list = prices_of(settings).with_changes(prices or {})
     cost_nodes = load_nodes(store)
@@ -239,8 +238,8 @@ def build_inputs(
 
 
 def _drop_empty_types(costs: Integers) -> tuple[Integers, tuple[str, ...]]:
-    """Keep the rows of storage and compute, and of other cost types that occur."""
-    rows = [row for row in range(len(costs)) if row < _ALWAYS_LISTED or costs[row].any()]
+    """Remove the rows of cost types without costs, except for storage and compute."""
+    rows = [row for row in range(len(costs)) if row < _ALWAYS_INCLUDED_TYPES or costs[row].any()]
     return costs[rows], tuple(COST_TYPES[row] for row in rows)
 
 

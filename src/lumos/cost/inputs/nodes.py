@@ -1,4 +1,4 @@
-"""The nodes of the cost graph (datasets and jobs), their edges, and finding them by name."""
+"""The nodes of the cost graph (datasets and jobs), their edges, and a finder by name."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from lumos.store import Store
 
 
-# Jobs with more pairs of inputs and outputs do not replace direct edges between these.
+# For jobs with more pairs of inputs and outputs, direct edges between them are not removed.
 _MAX_PAIRS = 10_000
 # The number of unmatched names to list.
 _MAX_UNMATCHED = 3
@@ -60,11 +60,11 @@ class CostNodes:
         return [int(each) for each in self.downstream[first:last] if each != node]
 
     def writers(self, node: int) -> list[int]:
-        found = self.upstream[self.downstream == node]
-        return [int(each) for each in found if each != node]
+        upstream_nodes = self.upstream[self.downstream == node]
+        return [int(each) for each in upstream_nodes if each != node]
 
     def add_job(self, urn: str, outputs: Sequence[int]) -> int:
-        """Add a job that is not in the lineage, with the outputs that its usage reports."""
+        """Add a job that is missing in the lineage, with the outputs reported in its usage."""
         node = self.node_by_urn.get(urn)
         if node is None:
             node = self.node_by_urn[urn] = len(self.urns)
@@ -89,30 +89,30 @@ def load_nodes(store: "Store") -> CostNodes:
     is_used = np.zeros(triples.max(initial=0) + 1, dtype=np.bool_)
     is_used[triples.ravel()] = True
     is_used[0] = False
-    # Nodes are read twice, since two copies of all names would need too much memory.
+    # Nodes are read from the store twice, since keeping all names would need too much memory.
     lineage_only = {urn for _, urn in _nodes_with_edges(store, is_used) if urn not in datasets}
     lineage_only.update(jobs.keys() - datasets.keys())
     for job in jobs.values():
         lineage_only.update(urn for urn in (*job.inputs, *job.outputs) if urn not in datasets)
     urns = sorted(chain(datasets, lineage_only))
     node_by_urn = {urn: number for number, urn in enumerate(urns)}
-    lookup = np.zeros(len(is_used), dtype=np.int64)
+    node_by_lineage_id = np.zeros(len(is_used), dtype=np.int64)
     for number, urn in _nodes_with_edges(store, is_used):
-        lookup[number] = node_by_urn[urn]
+        node_by_lineage_id[number] = node_by_urn[urn]
     is_job = np.zeros(len(urns), dtype=np.bool_)
     is_job[[node_by_urn[urn] for urn in jobs]] = True
-    is_job[lookup[triples[triples[:, 2] != 0, 2]]] = True
-    edges = _edges(triples, lookup, node_by_urn, jobs.values(), len(urns))
+    is_job[node_by_lineage_id[triples[triples[:, 2] != 0, 2]]] = True
+    edges = _edges(triples, node_by_lineage_id, node_by_urn, jobs.values(), len(urns))
     return CostNodes(urns, node_by_urn, datasets, jobs, is_job, edges)
 
 
 def _datasets(store: "Store") -> dict[str, tuple[str, str]]:
     """The platform and the source of each live dataset; equal tuples are stored once."""
     unique: dict[tuple[str, str], tuple[str, str]] = {}
-    found: dict[str, tuple[str, str]] = {}
+    datasets: dict[str, tuple[str, str]] = {}
     for urn, platform, source in store.costs.datasets():
-        found[urn] = unique.setdefault((platform, source), (platform, source))
-    return found
+        datasets[urn] = unique.setdefault((platform, source), (platform, source))
+    return datasets
 
 
 def _nodes_with_edges(store: "Store", is_used: Bools) -> Iterator[tuple[int, str]]:
@@ -124,7 +124,7 @@ def _nodes_with_edges(store: "Store", is_used: Bools) -> Iterator[tuple[int, str
 
 def _edges(
     triples: Integers,
-    lookup: Integers,
+    node_by_lineage_id: Integers,
     node_by_urn: dict[str, int],
     jobs: "Iterable[Job]",
     nodes: int,
@@ -135,7 +135,7 @@ def _edges(
     """
     triples = triples[triples[:, 0] != triples[:, 1]]
     has_job = triples[:, 2] != 0
-    upstream, downstream, job = (lookup[triples[:, column]] for column in range(3))
+    upstream, downstream, job = (node_by_lineage_id[triples[:, column]] for column in range(3))
     connected = np.stack([upstream[has_job], downstream[has_job]], axis=1)
     job_inputs = np.stack([upstream[has_job], job[has_job]], axis=1)
     job_outputs = np.stack([job[has_job], downstream[has_job]], axis=1)
@@ -143,12 +143,10 @@ def _edges(
         np.array(pairs, dtype=np.int64).reshape(-1, 2) for pairs in _job_edges(jobs, node_by_urn)
     )
     # A job may read one of its outputs to produce another output.
-    own_inputs = own_inputs[
-        _is_among(_edge_codes(own_inputs, nodes), _edge_codes(job_inputs, nodes))
-    ]
+    own_inputs = own_inputs[_is_in(_edge_codes(own_inputs, nodes), _edge_codes(job_inputs, nodes))]
     connected = np.concatenate([connected, connected_by_jobs])
     direct = np.stack([upstream[~has_job], downstream[~has_job]], axis=1)
-    is_redundant = _is_among(_edge_codes(direct, nodes), _edge_codes(connected, nodes))
+    is_redundant = _is_in(_edge_codes(direct, nodes), _edge_codes(connected, nodes))
     return _unique_edges(
         np.concatenate([job_inputs, job_outputs, flows, own_inputs, direct[~is_redundant]]), nodes
     )
@@ -160,7 +158,10 @@ _NodePairs: TypeAlias = list[tuple[int, int]]
 def _job_edges(
     jobs: "Iterable[Job]", node_by_urn: dict[str, int]
 ) -> tuple[_NodePairs, _NodePairs, _NodePairs]:
-    """Edges of jobs, pairs of datasets that jobs connect, and edges to jobs from their outputs."""
+    """The edges of jobs, pairs of datasets that jobs connect, and edges from outputs to jobs.
+
+    The latter are only used for jobs that read one of their outputs.
+    """
     edges: _NodePairs = []
     connected: _NodePairs = []
     own_inputs: _NodePairs = []
@@ -181,8 +182,8 @@ def _edge_codes(edges: Integers, nodes: int) -> Integers:
     return edges[:, 0] * nodes + edges[:, 1]
 
 
-def _is_among(codes: Integers, others: Integers) -> Bools:
-    """Like `np.isin`, but without importing masked arrays, which takes time."""
+def _is_in(codes: Integers, others: Integers) -> Bools:
+    """Like `np.isin`, but faster at the first call: that imports masked arrays."""
     if not len(others):
         return np.zeros(len(codes), dtype=np.bool_)
     others = np.sort(others)
@@ -232,14 +233,14 @@ class NodeFinder:
             raise MisuseError(f"{where} in the configuration names '{name}'. {problem}") from None
 
     def resolve_moves(self, moves: Mapping[str, str]) -> dict[str, str]:
-        """Storage classes by dataset URN."""
-        found = {}
+        """The storage classes of a what-if report by dataset URN instead of name."""
+        class_by_urn = {}
         for name, storage_class in moves.items():
             urn = self._nodes.urns[self.node(name)]
             if urn not in self._nodes.datasets:
                 raise MisuseError(f"{urn} is a job and has no storage class. Name a dataset.")
-            found[urn] = storage_class
-        return found
+            class_by_urn[urn] = storage_class
+        return class_by_urn
 
     @property
     def jobs(self) -> "Iterator[tuple[int, Job]]":
@@ -290,11 +291,11 @@ class NodeFinder:
         )
 
     def _suggestion(self, name: str) -> str:
-        # Jobs, and tables that are known from lineage only, are not datasets of the store.
+        # The store does not suggest jobs, and tables that are only known from lineage.
         others = (urn for urn in self._nodes.urns if urn not in self._nodes.datasets)
         known = {*self._store.unknown(name).nearest, *(urn.rpartition("/")[2] for urn in others)}
-        found = tuple(nearest(name, known, limit=1))
-        return f" (did you mean '{found[0]}'?)" if found else ""
+        similar = tuple(nearest(name, known, limit=1))
+        return f" (did you mean '{similar[0]}'?)" if similar else ""
 
     def _find_charged(self, metered: MeteredUsage) -> tuple[int, ...]:
         name = metered.target
@@ -336,9 +337,11 @@ class NodeFinder:
     def _dataset_at(self, location: str) -> tuple[int, ...]:
         from lumos.lineage.reported_lineage import LocationReference, ResolutionMethod
 
-        found = self._names.find(LocationReference(uri=location))
-        is_known = found.method is ResolutionMethod.LOCATION and found.urn in self._nodes.datasets
-        return (self._nodes.node_by_urn[found.urn],) if is_known else ()
+        resolved = self._names.find(LocationReference(uri=location))
+        is_known = (
+            resolved.method is ResolutionMethod.LOCATION and resolved.urn in self._nodes.datasets
+        )
+        return (self._nodes.node_by_urn[resolved.urn],) if is_known else ()
 
     @cached_property
     def _names(self) -> "NameIndex":
@@ -349,19 +352,19 @@ class NodeFinder:
     @cached_property
     def _jobs_by_name(self) -> dict[str, str]:
         """Jobs by unambiguous names, with and without their namespace."""
-        found: dict[str, str] = {}
+        urn_by_name: dict[str, str] = {}
         ambiguous: set[str] = set()
         for urn, job in self._nodes.jobs.items():
             for name in job_names(job):
-                if found.setdefault(name, urn) != urn:
+                if urn_by_name.setdefault(name, urn) != urn:
                     ambiguous.add(name)
         self._ambiguous |= ambiguous
-        return {name: urn for name, urn in found.items() if name not in ambiguous}
+        return {name: urn for name, urn in urn_by_name.items() if name not in ambiguous}
 
     @cached_property
     def _jobs_by_urn(self) -> dict[str, int]:
-        """Jobs that are only known from edges, by all unambiguous endings of their URNs."""
-        found: dict[str, int] = {}
+        """Jobs that are only known from edges, by all unambiguous suffixes of their URNs."""
+        node_by_name: dict[str, int] = {}
         ambiguous: set[str] = set()
         for node in np.flatnonzero(self._nodes.is_job).tolist():
             urn = self._nodes.urns[node]
@@ -370,21 +373,21 @@ class NodeFinder:
             segments = urn.removeprefix(SCHEME).split("/")[1:]
             for start in range(len(segments)):
                 name = "/".join(segments[start:])
-                if found.setdefault(name, node) != node:
+                if node_by_name.setdefault(name, node) != node:
                     ambiguous.add(name)
-        return {name: node for name, node in found.items() if name not in ambiguous}
+        return {name: node for name, node in node_by_name.items() if name not in ambiguous}
 
     @cached_property
     def _jobs_by_application(self) -> dict[str, tuple[str, ...]]:
         """Jobs that are steps of one application, as in lineage from Spark."""
-        found: dict[str, dict[str, None]] = {}
+        urns_by_name: dict[str, dict[str, None]] = {}
         for urn, job in self._nodes.jobs.items():
             first, dot, _ = job.name.partition(".")
             parent = job.properties.get("parent", "").rpartition("/")[2]
             for name in (first if dot else "", parent):
                 if normalized := _normalize(name):
-                    found.setdefault(normalized, {})[urn] = None
-        return {name: tuple(urns) for name, urns in found.items()}
+                    urns_by_name.setdefault(normalized, {})[urn] = None
+        return {name: tuple(urns) for name, urns in urns_by_name.items()}
 
 
 def job_names(job: "Job") -> tuple[str, ...]:

@@ -74,7 +74,7 @@ class StorageCosts:
     @property
     def remarks(self) -> tuple[str, ...]:
         """Remarks on datasets without a storage price, and on datasets scanned too late."""
-        found = [
+        remarks = [
             f"{plural(datasets, 'dataset')} on {provider} "
             f"({_format_size(size)}) {'has' if datasets == 1 else 'have'} no storage price and "
             f"count{'s' if datasets == 1 else ''} as free. To price storage, set "
@@ -82,13 +82,13 @@ class StorageCosts:
             for provider, (datasets, size) in sorted(self._unpriced.items())
         ]
         if self._scanned_later == 1:
-            found.append("1 dataset was first scanned after this period; its later size is used.")
+            remarks.append("1 dataset was first scanned after this period; its later size is used.")
         elif self._scanned_later:
-            found.append(
+            remarks.append(
                 f"{self._scanned_later:,} datasets were first scanned after this period; their "
                 "later sizes are used."
             )
-        return tuple(found)
+        return tuple(remarks)
 
     def _compute_costs(
         self, cost_nodes: CostNodes, sizes: Mapping[str, StorageSize]
@@ -150,14 +150,14 @@ def _format_size(size: int) -> str:
 
 def _by_class(provider: str, size: StorageSize) -> dict[str, int]:
     """Bytes by storage class; bytes of an unknown class are in the default class."""
-    found: dict[str, int] = {}
+    bytes_by_class: dict[str, int] = {}
     for name, size_bytes in size.classes.items():
         storage_class = class_of(name) or default_class(provider)
-        found[storage_class] = found.get(storage_class, 0) + size_bytes
-    if unclassified := size.total - sum(found.values()):
+        bytes_by_class[storage_class] = bytes_by_class.get(storage_class, 0) + size_bytes
+    if unclassified := size.total - sum(bytes_by_class.values()):
         default = default_class(provider)
-        found[default] = found.get(default, 0) + unclassified
-    return {name: size_bytes for name, size_bytes in found.items() if size_bytes > 0}
+        bytes_by_class[default] = bytes_by_class.get(default, 0) + unclassified
+    return {name: size_bytes for name, size_bytes in bytes_by_class.items() if size_bytes > 0}
 
 
 _FACTOR: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*x?\Z", re.ASCII)
@@ -302,7 +302,7 @@ class ComputeCosts:
         priced = self._prices.of_engine(metered.engine)
         used = {unit: number for unit, number in metered.quantities.items() if number}
         priced_units = [unit for unit in used if unit in priced]
-        # A zero quantity in a priced unit is known usage: an application that never got executors.
+        # A quantity of 0 in a priced unit is known usage: the application never got executors.
         if used and not priced_units and any(unit in priced for unit in metered.quantities):
             self._unpriced_runs[metered.engine] += 1
         elif used and not priced_units:
@@ -346,7 +346,7 @@ class ComputeCosts:
         return self._start <= moment < self._end
 
     def _amount_inside(self, start: datetime, end: datetime, amount: int) -> int:
-        """The part of an amount that falls into the period; parts of all periods add up exactly."""
+        """The part of an amount in this period; the parts in successive periods add up exactly."""
         length = (end - start) // _MICROSECOND
         if length <= 0:
             return amount if self._starts_inside(start) else 0
@@ -383,11 +383,11 @@ class ComputeCosts:
                 f"{metered_twice:,} job{' is' if metered_twice == 1 else 's are'} metered by more "
                 "than one source, and the amounts are added up. Check with: lumos cost meters"
             )
-        repeated_names = sorted({name for names in self._several_names for name in names})
+        repeated_names = sorted({name for names in self._shared_names for name in names})
         if repeated_names:
             yield (
                 f"{', '.join(repeated_names[:_MAX_NAMES])} are names of the same "
-                f"{'job' if len(self._several_names) == 1 else 'jobs'} in one table, and the "
+                f"{'job' if len(self._shared_names) == 1 else 'jobs'} in one table, and the "
                 "amounts are added up. Keep one name if the usage is listed twice."
             )
         for engine, runs in sorted(self._unpriced_runs.items()):
@@ -402,7 +402,7 @@ class ComputeCosts:
             )
 
     @property
-    def _several_names(self) -> list[set[str]]:
+    def _shared_names(self) -> list[set[str]]:
         return [names for names in self._names.values() if len(names) > 1]
 
 
@@ -463,7 +463,7 @@ def _difference(
         (amount * _months(part, period) for part, amount in parts if amount is not None),
         Fraction(),
     )
-    # Storage cost is spread evenly over the period; metered cost belongs to the days it arose.
+    # Storage cost is spread evenly over the period; metered cost belongs to the days of its usage.
     storage_cost = measured - compute.cost(node, cost_type)
     total += (
         storage_cost
@@ -475,7 +475,7 @@ def _difference(
 
 
 def _parts(intervals: list[_AmountInterval], period: Period) -> list[tuple[Period, int | None]]:
-    """The period in parts, each with the amount of the override that applies, or None."""
+    """Divide the period into parts, each with the amount of its override, or None without one."""
     end = period.last + _DAY
     ordered = sorted(intervals)
     parts: list[tuple[Period, int | None]] = []
@@ -505,7 +505,7 @@ def _months(part: Period, period: Period) -> Fraction:
 def _stored_overrides(
     store: "Store", currency: str, finder: NodeFinder
 ) -> tuple[dict[tuple[int, CostType], list[_AmountInterval]], tuple[str, ...]]:
-    found: dict[tuple[int, CostType], list[_AmountInterval]] = defaultdict(list)
+    intervals: dict[tuple[int, CostType], list[_AmountInterval]] = defaultdict(list)
     unmatched: set[str] = set()
     overrides = store.costs.overrides()
     currencies = {currency, *(each.currency for each in overrides)}
@@ -518,27 +518,29 @@ def _stored_overrides(
             unmatched.add(each.urn)
             continue
         before = date.max if each.until is None else each.until + _DAY
-        found[node, _cost_type(each.type)].append(_AmountInterval(each.since, before, each.amount))
+        intervals[node, _cost_type(each.type)].append(
+            _AmountInterval(each.since, before, each.amount)
+        )
     remarks = tuple(
         f"The cost override of {urn} is ignored: no such dataset or job exists any more."
         for urn in sorted(unmatched)
     )
-    return found, remarks
+    return intervals, remarks
 
 
 def _configured_overrides(
     settings: Settings, finder: NodeFinder
 ) -> Iterator[tuple[tuple[int, CostType], list[_AmountInterval]]]:
-    found: dict[tuple[int, CostType], list[_AmountInterval]] = defaultdict(list)
+    intervals: dict[tuple[int, CostType], list[_AmountInterval]] = defaultdict(list)
     for each in overrides_of(settings):
         node = finder.find_configured(each.target, "An override")
         since = each.first_day or date.min
         before = date.max if each.last_day is None else each.last_day + _DAY
         for cost_type, amount in each.costs.items():
             interval = _AmountInterval(since, before, micros(exact_decimal(amount)))
-            _check_overlap(each.target, cost_type, found[node, cost_type], interval)
-            found[node, cost_type].append(interval)
-    yield from found.items()
+            _check_overlap(each.target, cost_type, intervals[node, cost_type], interval)
+            intervals[node, cost_type].append(interval)
+    yield from intervals.items()
 
 
 def _check_overlap(

@@ -1,4 +1,4 @@
-"""Recorded reads: weights of edges, end uses, and datasets whose readers are unknown."""
+"""Derives weights of edges and end uses from recorded reads."""
 
 from collections import defaultdict
 from datetime import date, timedelta
@@ -24,7 +24,7 @@ _LOOKBACK: Final = timedelta(days=89)
 
 
 class UsageWeights(NamedTuple):
-    """End uses ([n]), and weights and times of the last reads by edge ([m]), from recorded reads.
+    """End uses (`live`, [n]), and weights and times of the last reads by edge ([m]).
 
     `read` are the URNs with recorded reads, `unverified` those whose reads are not recorded.
     """
@@ -46,10 +46,10 @@ class _EdgeReads(NamedTuple):
 def read_usage(
     store: "Store", settings: Settings, cost_nodes: CostNodes, period: Period
 ) -> UsageWeights:
-    """Weights and last reads of the period; end uses of the ninety days up to its end.
+    """The weights and last reads of the period, and the end uses of the 90 days up to its end.
 
-    Nodes without readers are end uses, except for datasets whose reads are recorded and that
-    were not read.
+    Nodes with reads from outside of the graph are end uses. Nodes without readers are end uses too,
+    unless their reads are recorded and there were none.
     """
     since = min(period.first, period.last - _LOOKBACK)
     readers = _readers(settings, cost_nodes)
@@ -119,7 +119,7 @@ def jobs_by_reader(settings: Settings, jobs: "Iterable[Job]") -> dict[str, str]:
 def _end_uses(
     store: "Store", cost_nodes: CostNodes, readers: dict[str, int], first: date, last: date
 ) -> tuple[set[int], set[str], set[str]]:
-    """Nodes with readers outside of the graph, their URNs, and the URNs that only jobs read."""
+    """The nodes that are read from outside of the graph, their URNs, and the URNs read by jobs."""
     end_uses: set[int] = set()
     read: set[str] = set()
     read_by_jobs: set[str] = set()
@@ -139,7 +139,10 @@ def _end_uses(
 def _edge_weights(
     store: "Store", cost_nodes: CostNodes, readers: dict[str, int], period: Period
 ) -> tuple[Floats, Floats]:
-    """Weights and last reads by edge: bytes if known for all readers, else rows or reads."""
+    """The weights and last reads by edge. Weights are bytes or rows, if known for all readers.
+
+    Otherwise they are numbers of reads.
+    """
     weights = np.full(len(cost_nodes.upstream), np.nan)
     last_read = np.full(len(cost_nodes.upstream), np.nan)
     by_node: dict[int, dict[int, _EdgeReads]] = defaultdict(dict)

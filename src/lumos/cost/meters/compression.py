@@ -16,7 +16,7 @@ from lumos.errors import LumosError
 
 MAX_LINE_LENGTH: Final = 64 * 1024 * 1024
 _BUFFER_BYTES: Final = 1024 * 1024
-# The zstd library discards the entire chunk in which a file is truncated, so chunks are short.
+# The zstd library discards the entire last chunk of a truncated file, so chunks are short.
 _CHUNK_BYTES: Final = 4096
 _MAX_BLOCK_BYTES: Final = 32 * 1024 * 1024
 
@@ -36,8 +36,8 @@ _DECOMPRESSION_ERRORS: Final = (
 )
 
 
-class UnreadableMeter(LumosError):
-    """A meter file that cannot be read."""
+class UnreadableUsageFile(LumosError):
+    """A file with resource usage, such as a Spark event log, that cannot be read."""
 
     def __init__(self, path: str, problem: str) -> None:
         self.path = path
@@ -64,7 +64,7 @@ def read_lines(path: str) -> Iterator[bytes]:
     with open_decompressed(path) as stream:
         while line := stream.readline(MAX_LINE_LENGTH):
             if len(line) == MAX_LINE_LENGTH:
-                raise UnreadableMeter(path, "it has a line of more than 64 MB")
+                raise UnreadableUsageFile(path, "it has a line of more than 64 MB")
             yield line
 
 
@@ -80,7 +80,7 @@ def _decompressor(path: str, head: bytes) -> Callable[[BinaryIO], Any] | None:
     if head.startswith(_SNAPPY_JAVA_MAGIC):
         return lambda file: _BlockStream(_snappy_blocks(file))
     if head.startswith(_LZF_MAGIC):
-        raise UnreadableMeter(
+        raise UnreadableUsageFile(
             path, "it is compressed with lzf; write logs with zstd, lz4 or snappy instead"
         )
     return None
@@ -93,7 +93,7 @@ def _zstd(file: BinaryIO) -> Any:
 
 
 class _LimitedStream(io.RawIOBase):
-    """A stream with a size limit that raises UnreadableMeter for all decompression errors."""
+    """A stream with a size limit; raises UnreadableUsageFile for all decompression errors."""
 
     def __init__(self, stream: Any, path: str, limit: int) -> None:
         self._stream = stream
@@ -109,10 +109,10 @@ class _LimitedStream(io.RawIOBase):
         except _DECOMPRESSION_ERRORS as problem:
             if self._is_truncated(problem):
                 return 0
-            raise UnreadableMeter(self._path, f"its data is damaged ({problem})") from None
+            raise UnreadableUsageFile(self._path, f"its data is damaged ({problem})") from None
         self._remaining_bytes -= len(data)
         if self._remaining_bytes < 0:
-            raise UnreadableMeter(self._path, "its decompressed size is implausible")
+            raise UnreadableUsageFile(self._path, "its decompressed size is implausible")
         buffer[: len(data)] = data
         return len(data)
 

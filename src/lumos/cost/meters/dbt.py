@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from lumos.config.prices import GB
-from lumos.cost.meters.compression import UnreadableMeter
+from lumos.cost.meters.compression import UnreadableUsageFile
 from lumos.model.cost import MeteredUsage
 
 ENGINE: Final = "dbt"
@@ -41,7 +41,7 @@ class _Metadata(msgspec.Struct):
 
 
 class RunResults(msgspec.Struct):
-    """The parts of run_results.json that are used."""
+    """The parts of run_results.json that Lumos uses."""
 
     metadata: _Metadata
     results: list[_Result]
@@ -57,7 +57,7 @@ def read_run_results(data: bytes, *, name: str, engine: str = "") -> list[Metere
     try:
         run = msgspec.json.decode(data, type=RunResults)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as problem:
-        raise UnreadableMeter(name, f"it is not a run_results.json ({problem})") from None
+        raise UnreadableUsageFile(name, f"it is not a run_results.json ({problem})") from None
     executed = [each for each in run.results if each.status.lower() not in _SKIPPED_STATUSES]
     total_time = sum(each.execution_time for each in executed)
     share = (
@@ -69,7 +69,7 @@ def read_run_results(data: bytes, *, name: str, engine: str = "") -> list[Metere
 def _node_usage(
     run: RunResults, executed: Sequence[_Result], share: float, *, name: str, engine: str
 ) -> Iterator[MeteredUsage]:
-    # Views read nothing, and many adapters then omit the key.
+    # Views read nothing, and many adapters omit the key for them: the bytes are 0, not unknown.
     reports_bytes = engine in _BYTE_ADAPTERS or any(
         key in each.adapter_response for each in executed for key in _BYTE_KEYS
     )
@@ -95,7 +95,7 @@ def _time_range(
     if starts and ends:
         return min(starts), max(*ends, *starts)
     if generated is None:
-        raise UnreadableMeter(name, f"it does not say when {result.unique_id} ran")
+        raise UnreadableUsageFile(name, f"it does not say when {result.unique_id} ran")
     end = _utc(generated)
     return end - timedelta(seconds=seconds), end
 

@@ -1,4 +1,4 @@
-"""Finds meter files in folders, detects their kind and reads them."""
+"""Finds files with resource usage ("meters") in folders, detects their kind and reads them."""
 
 import os
 import re
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-from lumos.cost.meters.compression import UnreadableMeter, open_decompressed
+from lumos.cost.meters.compression import UnreadableUsageFile, open_decompressed
 from lumos.cost.meters.dbt import read_run_results
 from lumos.cost.meters.spark import FIRST_EVENT, read_event_log
 from lumos.cost.meters.tables import has_table_name, is_table, read_table
@@ -30,7 +30,7 @@ class MeterFile(NamedTuple):
 
 
 class MeterReading(NamedTuple):
-    """The content of a meter file; `reporter` is the default reporter name."""
+    """The usage in a meter file; `reporter` is the default reporter name."""
 
     meter: MeterFile
     reporter: str
@@ -51,9 +51,9 @@ def find_meters(paths: Iterable[str | Path]) -> Iterator[MeterFile]:
         if os.path.isdir(path):
             yield from _find_in_folder(path)
             continue
-        meter = _detect_kind(path)
+        meter = _detect_usage_file(path)
         if meter is None and has_table_name(path):
-            # Reading it explains which columns are missing.
+            # Reading it raises an error that lists the missing columns.
             meter = MeterFile("table", path, (path,))
         if meter is None:
             raise MisuseError(
@@ -69,7 +69,7 @@ def read_meter(meter: MeterFile, *, engine: str = "") -> MeterReading:
         return _read(meter, engine)
     except ArithmeticError:
         reason = "a time or a quantity in it is too large"
-        raise UnreadableMeter(meter.name, reason) from None
+        raise UnreadableUsageFile(meter.name, reason) from None
 
 
 def _read(meter: MeterFile, engine: str) -> MeterReading:
@@ -96,7 +96,7 @@ def _find_in_folder(folder: str) -> Iterator[MeterFile]:
             continue
         if entry.is_dir():
             yield from _find_in_folder(entry.path)
-        elif (meter := _detect_kind(entry.path)) is not None:
+        elif (meter := _detect_usage_file(entry.path)) is not None:
             yield meter
 
 
@@ -121,15 +121,15 @@ def _compaction_remarks(meter: MeterFile) -> Iterator[str]:
     if any(_COMPACTED_MARK in os.path.basename(path) for path in meter.paths):
         yield (
             f"{meter.name}: the log was compacted, so executors removed before that are not "
-            "counted."
+            "included."
         )
 
 
-def _detect_kind(path: str) -> MeterFile | None:
+def _detect_usage_file(path: str) -> MeterFile | None:
     try:
         with open_decompressed(path) as stream:
             head = stream.read(_HEAD_BYTES)
-    except (OSError, UnreadableMeter):
+    except (OSError, UnreadableUsageFile):
         return None
     if head.startswith(FIRST_EVENT):
         return MeterFile("spark", path, (path,))
@@ -143,5 +143,5 @@ def _read_content(meter: MeterFile) -> bytes:
     with open_decompressed(meter.paths[0]) as stream:
         data = stream.read(_MAX_RESULTS_BYTES + 1)
     if len(data) > _MAX_RESULTS_BYTES:
-        raise UnreadableMeter(meter.name, "it is larger than 1 GB")
+        raise UnreadableUsageFile(meter.name, "it is larger than 1 GB")
     return data

@@ -1,4 +1,4 @@
-"""Reads Spark event logs: executors of an application, their lifetime, and bytes read."""
+"""Reads the resource usage of applications from Spark event logs."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from lumos.config.prices import GB
-from lumos.cost.meters.compression import UnreadableMeter, read_lines
+from lumos.cost.meters.compression import UnreadableUsageFile, read_lines
 from lumos.model.cost import MeteredUsage
 
 ENGINE: Final = "spark"
@@ -57,7 +57,7 @@ class _Event(
         "plan": "sparkPlanInfo", "time": "time",
     },
 ):  # fmt: skip
-    """The fields of all event types that Lumos uses."""
+    """The fields that Lumos uses, of all types of events."""
 
     name: str
     timestamp: int | None = None
@@ -163,7 +163,7 @@ class _EventLog:
     def application(self, name: str, engine: str) -> Application:
         app = self._app
         if app is None or not app.timestamp:
-            raise UnreadableMeter(name, "it has no application start event")
+            raise UnreadableUsageFile(name, "it has no application start event")
         end = max(self._ended or self._latest, app.timestamp)
         core_milliseconds = self._core_milliseconds + sum(
             count * max(end - since, 0) for since, count in self._executors.values()
@@ -196,8 +196,8 @@ class _EventLog:
     def _remarks(self, name: str) -> Iterator[str]:
         if not self._ended:
             yield (
-                f"{name}: the application is still running or was killed; it is counted up to its "
-                "last event. Import it again when it has ended."
+                f"{name}: the application is still running or was killed; its usage is included up "
+                "to its last event. Import it again when it has ended."
             )
         if self._unreadable_lines:
             yield f"{name}: {self._unreadable_lines:,} lines could not be read."

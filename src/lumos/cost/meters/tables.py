@@ -11,7 +11,7 @@ from shlex import quote
 from typing import Final, NamedTuple, get_args
 
 from lumos.config.prices import convert_quantity, engine_of
-from lumos.cost.meters.compression import MAX_LINE_LENGTH, UnreadableMeter, open_decompressed
+from lumos.cost.meters.compression import MAX_LINE_LENGTH, UnreadableUsageFile, open_decompressed
 from lumos.errors import MisuseError, did_you_mean
 from lumos.model.cost import CostType, MeteredUsage
 from lumos.model.money import micros
@@ -47,7 +47,7 @@ _MAX_LISTED: Final = 10
 _MAX_QUANTITY: Final = 10**15
 
 
-class BadRows(MisuseError):
+class InvalidRows(MisuseError):
     """A table with invalid rows, which is rejected as a whole."""
 
     def __init__(self, path: str, problems: Sequence[tuple[int, str]]) -> None:
@@ -67,7 +67,7 @@ class MeteredRow(NamedTuple):
 
 
 class WrongColumns(MisuseError):
-    """A table without the columns that usage needs."""
+    """A table that lacks columns required for usage."""
 
     def __init__(self, path: str, header: Sequence[str], missing: Sequence[str]) -> None:
         self.path = path
@@ -82,7 +82,7 @@ class WrongColumns(MisuseError):
 
 
 def has_table_name(path: str) -> bool:
-    """Whether a file is a table by its name."""
+    """Whether a file name has the extension of a CSV table."""
     return _TABLE_NAME.search(path) is not None
 
 
@@ -107,7 +107,7 @@ def is_table(head: str) -> bool:
 
 
 def read_table(path: str) -> list[MeteredRow]:
-    """Read all rows of a table; raises BadRows with all invalid lines."""
+    """Read all rows of a table; raises InvalidRows with all invalid lines."""
     rows: list[MeteredRow] = []
     problems: list[tuple[int, str]] = []
     for line, fields, values in _read_rows(path):
@@ -118,7 +118,7 @@ def read_table(path: str) -> list[MeteredRow]:
     problems += _find_overlaps(rows)
     problems += _find_mixed_currencies(rows)
     if problems:
-        raise BadRows(path, sorted(problems))
+        raise InvalidRows(path, sorted(problems))
     return rows
 
 
@@ -133,12 +133,12 @@ def _read_rows(path: str) -> Iterator[tuple[int, list[str], list[str]]]:
             reader = csv.reader(text, delimiter=delimiter)
             for values in reader:
                 if any(value.strip() for value in values):
-                    # One more, since the header line was read before.
+                    # Add 1 for the header line, which was read before.
                     yield reader.line_num + 1, fields, [value.strip() for value in values]
         except UnicodeDecodeError:
-            raise UnreadableMeter(path, "it is not UTF-8 text") from None
+            raise UnreadableUsageFile(path, "it is not UTF-8 text") from None
         except csv.Error as problem:
-            raise UnreadableMeter(path, f"line {reader.line_num + 1}: {problem}") from None
+            raise UnreadableUsageFile(path, f"line {reader.line_num + 1}: {problem}") from None
 
 
 def _parse_header(line: str) -> tuple[str, list[str]]:
@@ -152,7 +152,7 @@ def _recognize_columns(path: str, header: Sequence[str]) -> list[str]:
     fields = [_FIELD_BY_COLUMN.get(name, f"({name})") for name in header]
     duplicates = sorted({field for field in fields if fields.count(field) > 1})
     if duplicates:
-        raise UnreadableMeter(path, f"two columns have the meaning '{duplicates[0]}'")
+        raise UnreadableUsageFile(path, f"two columns have the meaning '{duplicates[0]}'")
     _check_columns(path, header)
     return fields
 
@@ -161,8 +161,8 @@ def _values_by_field(fields: Sequence[str], values: Sequence[str]) -> dict[str, 
     """The values of a line by field; trailing cells may be missing or empty."""
     if any(values[len(fields) :]):
         raise MisuseError(
-            f"{len(values)} values for {len(fields)} columns. Write numbers without commas in "
-            "thousands, and put text with a delimiter in it between quotes."
+            f"{len(values)} values for {len(fields)} columns. Write numbers without thousands "
+            "separators, and quote texts that contain the delimiter."
         )
     return {field: value for field, value in zip(fields, values, strict=False) if value}
 
@@ -182,7 +182,7 @@ def _parse_row(values: Mapping[str, str]) -> MeteredUsage:
     if quantity is not None and quantity > _MAX_QUANTITY:
         raise MisuseError(f"The quantity {quantity} is too large to be computed.")
     if quantity is not None and quantity < 0:
-        raise MisuseError(f"The quantity {quantity} is below 0; credits are amounts.")
+        raise MisuseError(f"The quantity {quantity} is below 0. Write credits as amounts.")
     if amount is None and not (engine and "unit" in values):
         raise MisuseError("A quantity needs 'engine' and 'unit', which determine its price.")
     quantities = {}
@@ -278,7 +278,7 @@ def _find_mixed_currencies(rows: Sequence[MeteredRow]) -> Iterator[tuple[int, st
 
 
 def _find_overlaps(rows: Sequence[MeteredRow]) -> Iterator[tuple[int, str]]:
-    """Problems of lines that overlap in time with another line for the same subject."""
+    """Yield a problem for each line that overlaps in time with another line for its target."""
     by_subject: dict[object, list[MeteredRow]] = {}
     for row in rows:
         by_subject.setdefault(row.metered.subject, []).append(row)

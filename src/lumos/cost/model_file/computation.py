@@ -32,7 +32,7 @@ from lumos.model.json_codec import to_json
 from lumos.model.money import micros
 from lumos.model.report import FORMAT_VERSION, Report
 
-# Among more names, searching for similar ones takes too long.
+# With more names, searching for similar ones takes too long.
 _MAX_COMPARED: Final = 5000
 _NAN: Final = float("nan")
 _DIGITS: Final = 6
@@ -56,7 +56,7 @@ class ModelDataset(Report, frozen=True, kw_only=True):
 
 
 class ModelComponent(Report, frozen=True, kw_only=True):
-    """A lineage cycle and its cost as one node; `closed` if no cost flows out of it."""
+    """A lineage cycle and its total cost; `closed` if no cost flows out of it."""
 
     urns: tuple[str, ...]
     total: Decimal
@@ -64,7 +64,10 @@ class ModelComponent(Report, frozen=True, kw_only=True):
 
 
 class ModelTotals(Report, frozen=True, kw_only=True):
-    """`spent` is the sum of retained and unattributed costs; `assumed` was split equally."""
+    """The totals of a model: `spent` is the sum of retained and unattributed costs.
+
+    `assumed` is the part that was split equally because usage is unknown.
+    """
 
     spent: Decimal
     retained: Decimal
@@ -113,7 +116,7 @@ class ComputedModel:
         return _report(self._model, self._attribution, list(self._datasets()))
 
     def json(self) -> Iterator[bytes]:
-        """The report as JSON in parts."""
+        """Yield the report as JSON in parts."""
         empty = to_json(_report(self._model, self._attribution, []))
         before, field, after = empty.partition(b'"datasets":[')
         yield before + field

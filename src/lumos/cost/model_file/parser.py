@@ -25,7 +25,7 @@ class InvalidModel(MisuseError):
 
 MAX_YAML_BYTES: Final = 50 * 1024 * 1024
 MAX_DEPTH: Final = 50
-# Limits the values after expansion of aliases, which share memory.
+# The maximum number of values after expanding aliases, as in "billion laughs" attacks.
 MAX_NODES: Final = 3_000_000
 _INTEGER: Final = re.compile(r"[-+]?(0|[1-9][0-9_]*)")
 _TAG_PREFIX: Final = "tag:yaml.org,2002:"
@@ -83,7 +83,7 @@ def _check_size(file: Path, text: str) -> None:
 
 
 class _Loader(_Parser):  # type: ignore[misc]
-    """Constructs plain values only and rejects duplicate keys."""
+    """A loader that only constructs plain values and rejects duplicate keys."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[str] = set()
@@ -96,7 +96,7 @@ class _Loader(_Parser):  # type: ignore[misc]
         return super().construct_mapping(node, deep)  # type: ignore[no-any-return]
 
     def integer(self, node: yaml.ScalarNode) -> Decimal:
-        """Convert to an exact decimal; other notations are rejected: YAML 1.1 reads 010 as 8."""
+        """Convert to an exact decimal; reject other notations, since YAML 1.1 reads 010 as 8."""
         if not _INTEGER.fullmatch(node.value):
             reason = f"invalid number '{node.value}', write it as 12"
             raise yaml.constructor.ConstructorError(None, None, reason, node.start_mark)

@@ -23,7 +23,7 @@ class AmountsTooLarge(MisuseError):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Component:
-    """A cycle (strongly connected component); cost that circulates in it is counted repeatedly."""
+    """A cycle (strongly connected component), in which cost can circulate."""
 
     members: Integers
     loaded: Integers
@@ -34,7 +34,10 @@ class Component:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Attribution:
-    """Micro-units by cost type and node. `retained` adds up to the spend; `loaded` does not."""
+    """Costs in micro-units by cost type and node.
+
+    `retained` adds up to the spend; `loaded` does not, since it includes upstream cost.
+    """
 
     loaded: Integers
     retained: Integers
@@ -106,7 +109,7 @@ def _round_retained(graph: CostGraph, exact: Floats) -> Integers:
         count = min(abs(missing), int(np.count_nonzero(overshoot < 0)))
         if count:
             row[np.argpartition(overshoot, count - 1)[:count]] += step
-        # The remainder is floating-point error, which is largest in the largest amounts.
+        # Add the remaining floating-point error to the largest amount, which has the most error.
         if missing != step * count:
             row[np.argmax(np.abs(amounts))] += missing - step * count
     return rounded

@@ -98,7 +98,7 @@ _MAX_RESIDUAL: Final = 1e-12
 _GOOD_RESIDUAL: Final = 1e-14
 _STEPS_PER_RESTART: Final = 60
 _STEP_REDUCTION: Final = 1e-8
-# A residual above `_DIVERGENCE` after more than `_TRIALS` restarts is not expected to converge.
+# If the residual is above `_DIVERGENCE` after `_TRIALS` restarts, convergence is not expected.
 _TRIALS: Final = 2
 _DIVERGENCE: Final = 1e-3
 
@@ -197,7 +197,7 @@ class _PairPreconditioner:
         self._pair_factor = 1.0 - self._forward_share * self._backward_share
 
     def solve(self, inflow: Floats) -> Floats:
-        """The loaded costs if only these pairs passed on cost."""
+        """The loaded costs if only these pairs of nodes passed on cost."""
         loaded = inflow.copy()
         one, other = inflow[self._one], inflow[self._other]
         loaded[self._one] = (one + self._backward_share * other) / self._pair_factor
@@ -228,7 +228,7 @@ class CycleNotSolved(LumosError):
 def solve_cycles(
     loaded: Floats, graph: CostGraph, order: Topology, cycles: Integers, values: Floats
 ) -> None:
-    """Solve cycles in place: `loaded` contains own cost and inflow, and gets the loaded cost."""
+    """Solve cycles in place: `loaded` contains own cost and inflow before, loaded cost after."""
     sizes = np.array([len(order.cycles[cycle]) for cycle in cycles])
     for size in np.unique(sizes).tolist():
         same_size = cycles[sizes == size]

@@ -1,9 +1,9 @@
 """Plans which end uses to retire together for the largest savings.
 
-A node can be removed when all end uses that need it are retired. So each node has a set: the end
-uses that need it. Retiring some end uses saves the cost of all nodes whose sets are subsets of
-these. Example: if reports a and b both read core, core has the set {a, b}, and only retiring both
-saves its cost.
+A node can be removed when all end uses that need it are retired. Each node therefore has a set: the
+end uses that need it. Retiring end uses saves the cost of the nodes whose set contains no others.
+For example, if reports a and b both read core, its set is {a, b}: only retiring both saves its
+cost.
 """
 
 import heapq
@@ -168,7 +168,7 @@ class RetirementPlan:
 def plan_retirement(
     graph: CostGraph, top: int, avoidable: Bools | None = None, *, excluded: EndUses = frozenset()
 ) -> RetirementPlan:
-    """The up to `top` end uses that save most if retired together, without those in `excluded`."""
+    """Find at most `top` end uses that save most if retired together; never those in `excluded`."""
     costs = avoidable_costs(graph, avoidable)
     exact = int(graph.live.sum()) <= _MAX_EXACT_ENDS
     sets = all_end_sets(graph) if exact else small_end_sets(graph, top)

@@ -101,7 +101,7 @@ class PostDominators:
             )
 
     def _common_ancestors(self, targets: Integers, owner: Integers, live: Integers) -> Integers:
-        """For each owner the deepest common ancestor of its targets, and of the sink if live."""
+        """For each owner, the deepest common ancestor of its targets, and of the sink if live."""
         if len(live):
             targets = np.concatenate([targets, np.full(len(live), self._sink)])
             owner = np.concatenate([owner, live])
@@ -113,11 +113,11 @@ class PostDominators:
             is_first = (np.arange(len(owner)) - starts[owner]) % 2 == 0
             first_of_pairs = np.flatnonzero(is_first)
             paired = np.flatnonzero(is_first[:-1] & ~is_first[1:])
-            ancestors[paired] = self._common_of_pairs(ancestors[paired], ancestors[paired + 1])
+            ancestors[paired] = self._pairwise_ancestors(ancestors[paired], ancestors[paired + 1])
             ancestors, owner = ancestors[first_of_pairs], owner[first_of_pairs]
         return ancestors
 
-    def _common_of_pairs(self, one: Integers, other: Integers) -> Integers:
+    def _pairwise_ancestors(self, one: Integers, other: Integers) -> Integers:
         """The deepest common ancestors of pairs."""
         active = np.flatnonzero(one != other)
         while len(active):
@@ -257,9 +257,9 @@ class Savings:
     broken: Integers
     """Nodes that remain and lose a direct or indirect input."""
     remaining: Integers
-    """Nodes upstream of the removed ones that are still needed, or that never were."""
+    """Nodes upstream of the removed ones that are still needed, or that were not needed before."""
     needed_by: Integers
-    """For each node of `remaining` an end use that needs it, or -1 if none ever did."""
+    """For each node of `remaining`, an end use that needs it, or -1 if there is none."""
 
 
 def savings_of_all(graph: CostGraph, avoidable: Bools | None = None) -> Integers:

@@ -12,7 +12,7 @@ from lumos.model.cost import AttributionMethod
 
 # Upper bound of floating-point errors in sums of shares that users write as decimals.
 NOISE: Final = 1e-9
-# Outside of these, sums of weights or their reciprocals may overflow.
+# Sums of weights outside of this range, or their reciprocals, may overflow.
 _MAX_SUM: Final = 1e300
 _MIN_SUM: Final = 1e-300
 
@@ -23,7 +23,7 @@ class InvalidShare(MisuseError):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Shares:
-    """Shares by cost type; if all types have the same shares, all rows are one row in memory."""
+    """Shares by cost type; if all types have the same shares, the rows share their memory."""
 
     values: Floats
     """[k, m] share of the upstream cost that is passed on to the downstream node."""
@@ -149,7 +149,7 @@ class _ShareDivision:
             is_assumed = is_unknown[self._source]
             equal_shares = self._equal_share[self._source]
             values[self._divided] = np.where(is_assumed, equal_shares, values[self._divided])
-            # A single reader gets the entire share whatever its weight, so it is not assumed.
+            # The share of a single reader is not assumed: it gets everything, whatever its weight.
             assumed[self._divided] = is_assumed & (self._readers > 1)[self._source]
 
 

@@ -8,9 +8,9 @@ from lumos.cost.solver.graph import Bools, Integers
 
 
 class LevelPeeling:
-    """Topological levels: nodes and their outgoing edges, each level after the nodes it reads.
+    """Topological levels of nodes with their outgoing edges; levels follow their upstream nodes.
 
-    `on_cycle` are the nodes on cycles or downstream of them.
+    `on_cycle` marks the nodes on cycles or downstream of them, which have no level.
     """
 
     def __init__(
@@ -27,7 +27,7 @@ class LevelPeeling:
         self.levels: list[tuple[Integers, Integers]] = []
         while len(frontier):
             first = starts[frontier]
-            outgoing = spans(first, starts[frontier + 1] - first)
+            outgoing = concatenate_ranges(first, starts[frontier + 1] - first)
             self.levels.append((frontier, edges[outgoing]))
             reached = target[outgoing]
             np.subtract.at(in_degrees, reached, 1)
@@ -39,7 +39,7 @@ class LevelPeeling:
         self.complete = not self.on_cycle.any()
 
 
-def spans(starts: Integers, lengths: Integers) -> Integers:
+def concatenate_ranges(starts: Integers, lengths: Integers) -> Integers:
     """The concatenated ranges with the given starts and lengths."""
     ends = np.cumsum(lengths)
     total = int(ends[-1]) if len(ends) else 0
@@ -90,7 +90,7 @@ class Adjacency:
         """The targets of all edges of these nodes, and the number of edges of each node."""
         first = self._starts[nodes]
         counts = self._starts[nodes + 1] - first
-        return self._targets[spans(first, counts)], counts
+        return self._targets[concatenate_ranges(first, counts)], counts
 
 
 def strong_components(present: Bools, upstream: Integers, downstream: Integers) -> Integers:

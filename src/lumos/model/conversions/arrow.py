@@ -27,7 +27,7 @@ _MAX_DECIMAL_DIGITS: Final = 76
 _MAX_UNION_OPTIONS: Final = 128
 _MAX_INT32: Final = 2**31 - 1
 
-_ARROW: Final = {
+_ARROW_BY_TYPE: Final = {
     types.BOOLEAN: pa.bool_(),
     types.INT8: pa.int8(),
     types.INT16: pa.int16(),
@@ -47,7 +47,11 @@ _ARROW: Final = {
     types.NULL: pa.null(),
 }
 _FROM_ID: Final[dict[int, types.DataType]] = {
-    **{arrow.id: type for type, arrow in _ARROW.items() if type not in (types.UUID, types.JSON)},
+    **{
+        arrow.id: type
+        for type, arrow in _ARROW_BY_TYPE.items()
+        if type not in (types.UUID, types.JSON)
+    },
     pa.date64().id: types.DATE,
     **dict.fromkeys((pa.string().id, pa.large_string().id, pa.string_view().id), types.STRING),
     **dict.fromkeys((pa.binary().id, pa.large_binary().id, pa.binary_view().id), types.BINARY),
@@ -65,8 +69,8 @@ def schema_from_arrow(schema: pa.Schema) -> Schema:
 
 
 def type_from_arrow(type: pa.DataType) -> types.DataType:
-    """The type of an Arrow type, or UNKNOWN with its Arrow name."""
-    return _read(type, TypePath())
+    """The Lumos type for an Arrow type, or UNKNOWN with its Arrow name."""
+    return _read_type(type, TypePath())
 
 
 def schema_to_arrow(schema: Schema) -> pa.Schema:
@@ -81,7 +85,7 @@ def schema_to_arrow(schema: Schema) -> pa.Schema:
 
 def type_to_arrow(type: types.DataType) -> pa.DataType:
     """The nearest Arrow type."""
-    return _write(type, TypePath())
+    return _write_type(type, TypePath())
 
 
 def _column(field: pa.Field) -> Field:
@@ -96,7 +100,7 @@ def _read_field(field: pa.Field, type_path: TypePath) -> types.DataType:
     type_path.note(
         description.decode(errors="replace"), field_id=_parse_integer(metadata.get(FIELD_ID))
     )
-    return _read(field.type, type_path)
+    return _read_type(field.type, type_path)
 
 
 def _parse_integer(text: bytes | None) -> int | None:
@@ -106,7 +110,7 @@ def _parse_integer(text: bytes | None) -> int | None:
         return None
 
 
-def _read(type: pa.DataType, type_path: TypePath) -> types.DataType:
+def _read_type(type: pa.DataType, type_path: TypePath) -> types.DataType:
     type = _value_type(type)
     if type.id in _FROM_ID:
         return _FROM_ID[type.id]
@@ -149,7 +153,7 @@ def _read_nested(type: pa.DataType, type_path: TypePath) -> types.DataType:
         value = _read_field(type.item_field, type_path.value())
         return types.Map(key, value, value_nullable=type.item_field.nullable)
     children = [type.field(index) for index in range(type.num_fields)]
-    # Loops instead of generators, to stay within Python's recursion limit at a depth of 100.
+    # Use loops: generators add stack frames, which would exceed the recursion limit at depth 100.
     if pa.types.is_struct(type):
         members = []
         for child in children:
@@ -171,11 +175,14 @@ def _field(name: str, type: types.DataType, type_path: TypePath, *, nullable: bo
         FIELD_ID: None if details.field_id is None else str(details.field_id),
         _DESCRIPTIONS[0]: details.description and _encodable(details.description),
     }
-    known = {key: value for key, value in metadata.items() if value is not None}
-    # Arrow rejects a non-nullable column of type null.
+    set_values = {key: value for key, value in metadata.items() if value is not None}
+    # A column of type null has to be nullable in Arrow.
     nullable = nullable or type == types.NULL
     return pa.field(
-        _encodable(name), _write(type, type_path), nullable=nullable, metadata=known or None
+        _encodable(name),
+        _write_type(type, type_path),
+        nullable=nullable,
+        metadata=set_values or None,
     )
 
 
@@ -184,10 +191,10 @@ def _encodable(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _write(type: types.DataType, type_path: TypePath) -> pa.DataType:
+def _write_type(type: types.DataType, type_path: TypePath) -> pa.DataType:
     match type:
         case types.Simple():
-            return _ARROW[type]
+            return _ARROW_BY_TYPE[type]
         case types.Decimal(None):
             return pa.decimal256(_MAX_DECIMAL_DIGITS, _MAX_DECIMAL_DIGITS // 2)
         case types.Decimal(int(precision), scale):

@@ -33,13 +33,13 @@ from lumos.model.type_path import TOO_DEEP, NamedTypes, TypePath
 from lumos.model.types import quoted_name
 
 AvroSchema: TypeAlias = str | dict[str, Any] | list[Any]
-# Columns of an earlier version by name, with their fields, which are read once.
+# The columns of an earlier version by name: the Avro field and the column that was read from it.
 KnownColumns: TypeAlias = dict[str, tuple[dict[str, Any], Field]]
 
 _ORIGINAL_NAME: Final = "iceberg-field-name"
-_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z", re.ASCII)
+_VALID_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z", re.ASCII)
 _BITS: Final = {"int": 32, "long": 64}
-_DEFAULTS: Final[dict[str, tuple[Any, ...]]] = {
+_DEFAULT_VALUE_TYPES: Final[dict[str, tuple[Any, ...]]] = {
     "null": (type(None),),
     "boolean": (bool,),
     "float": (int, float),
@@ -71,7 +71,7 @@ _LOGICAL: Final[dict[tuple[str, str], types.DataType]] = {
     ("string", "uuid"): types.UUID,
     ("bytes", "big-decimal"): types.Decimal(),
 }
-_AVRO: Final[dict[types.DataType, AvroSchema]] = {
+_AVRO_BY_TYPE: Final[dict[types.DataType, AvroSchema]] = {
     **{type: name for name, type in _PRIMITIVE.items()},
     **{type: {"type": base, "logicalType": name} for (base, name), type in _LOGICAL.items()},
     types.INT8: "int",
@@ -93,8 +93,9 @@ def schema_from_avro(
 ) -> Schema:
     """Read a record as a schema, and any other type as a single column `value`.
 
-    `named` are the types of other documents that the schema refers to, innermost first. If versions
-    of one schema are read with the same `known`, columns that they share are only read once.
+    `named` are the types of other documents that the schema refers to, each after the types that it
+    refers to itself. If versions of a schema are read with the same `known`, columns that they
+    share are only read once.
     """
     reader = _Reader({} if known is None else known)
     for each in named:
@@ -106,7 +107,7 @@ def schema_from_avro(
 
 
 def type_from_avro(schema: AvroSchema) -> types.DataType:
-    """The Lumos type of an Avro type; a nullable union becomes its other option."""
+    """The Lumos type for an Avro type; a union of null and one type becomes this type."""
     return _Reader({}).type(schema, "", TypePath())[0]
 
 
@@ -119,12 +120,12 @@ def schema_to_avro(schema: Schema, *, name: str = "Record") -> dict[str, Any]:
 
 
 def type_to_avro(type: types.DataType, *, name: str = "Record") -> AvroSchema:
-    """The nearest Avro type; named types in it are called after `name` and their path."""
+    """The nearest Avro type; the names of types in it consist of `name` and their path."""
     return _Writer(name).type(type, TypePath())
 
 
 class _Reader:
-    """Reads one schema; a named type can be referenced after its definition."""
+    """Reads one schema; named types can be referenced after their definition."""
 
     def __init__(self, known: KnownColumns) -> None:
         self.references = NamedTypes()
@@ -138,14 +139,14 @@ class _Reader:
         for field in objects_at(record, "fields"):
             key = text_at(field, "name") or ""
             before, column = self._known.get(key, (None, None))
-            # Other defaults may be equal although their texts differ, such as 1 and true.
+            # Other defaults may be equal in Python although they differ in JSON, as 1 and true.
             has_plain_default = isinstance(field.get("default"), str | None)
             if column is not None and before == field and has_plain_default:
                 yield column
                 continue
             named_types = self._named_types
             column = self.column(field, namespace, frozenset([name]))
-            # The meaning of a named type depends on the rest of the schema.
+            # Columns with named types are not reused: their meaning depends on other definitions.
             if self._named_types == named_types:
                 self._known[key] = field, column
             else:
@@ -171,7 +172,7 @@ class _Reader:
     def type(
         self, schema: object, namespace: str, type_path: TypePath
     ) -> tuple[types.DataType, bool]:
-        """The type and whether null is among its values."""
+        """The type, and whether null is one of its values."""
         schema, nullable = _unwrap(schema)
         if isinstance(schema, str):
             type = _PRIMITIVE.get(schema) or self._resolve_reference(schema, namespace, type_path)
@@ -358,7 +359,7 @@ class _Writer:
     ) -> dict[str, Any]:
         fields: list[dict[str, Any]] = []
         schema: dict[str, Any] = {"type": "record", "name": self._name(type_path), "fields": fields}
-        # Only a field has its own annotations; those of an element belong to its record.
+        # Elements of arrays, maps and unions have no `doc` in Avro, so it belongs to their record.
         if type_path.details.description and type_path.path.endswith(("[]", "{}", ">")):
             schema["doc"] = type_path.details.description
         names = make_distinct(_sanitise(name) for name, _, _, _ in members)
@@ -392,8 +393,8 @@ class _Writer:
     def type(self, type: types.DataType, type_path: TypePath) -> AvroSchema:
         """The nearest Avro schema."""
         type = SIGNED_FOR.get(type, type)
-        if type in _AVRO:
-            return _AVRO[type]
+        if type in _AVRO_BY_TYPE:
+            return _AVRO_BY_TYPE[type]
         match type:
             case types.Decimal(int(precision), scale):
                 plain = plain_decimal(precision, scale)
@@ -459,19 +460,19 @@ class _Writer:
 def _is_plain_text(type: types.DataType) -> bool:
     """Whether Avro can only write the type as a plain string."""
     if isinstance(type, types.Enum):
-        distinct_names = set(filter(_NAME.match, type.symbols))
+        distinct_names = set(filter(_VALID_NAME.match, type.symbols))
         return not 0 < len(type.symbols) == len(distinct_names)
     return type in (types.STRING, types.JSON)
 
 
 def _sanitise(name: str) -> str:
     """Replace characters that Avro forbids in names by their codes, as Iceberg does."""
-    if _NAME.match(name):
+    if _VALID_NAME.match(name):
         return name
     coded = "".join(
         each if re.match(r"\w", each, re.ASCII) else f"_x{ord(each):X}" for each in name
     )
-    return coded if _NAME.match(coded) else f"_{coded}"
+    return coded if _VALID_NAME.match(coded) else f"_{coded}"
 
 
 def _branches(schemas: Iterable[Any]) -> list[Any]:
@@ -498,7 +499,7 @@ def _with_ids(schema: dict[str, Any], type_paths: dict[str, TypePath]) -> dict[s
 
 
 def _set_default(field: dict[str, Any], text: str) -> None:
-    """Set the default if it fits; in a union, move the option that it fits to the front."""
+    """Set a valid default; in a union, move the option that it is valid for to the front."""
     schema = field["type"]
     branches = schema if isinstance(schema, list) else [schema]
     for branch in branches:
@@ -517,4 +518,4 @@ def _is_valid_default(value: Any, base: str, schema: AvroSchema) -> bool:
         return type(value) is int and value.bit_length() < _BITS[base]
     # Defaults of records, nested unions or bytes are not converted.
     empty_or_scalar = not value or not isinstance(value, list | dict)
-    return empty_or_scalar and type(value) in _DEFAULTS.get(base, ())
+    return empty_or_scalar and type(value) in _DEFAULT_VALUE_TYPES.get(base, ())

@@ -29,8 +29,8 @@ SIGNED_FOR: Final[dict[DataType, DataType]] = {
 
 def plain_decimal(precision: int, scale: int) -> Decimal:
     """The narrowest decimal that holds all values and has a scale from 0 to its precision."""
-    # A negative scale means trailing zeros before the point; a scale above the precision means
-    # leading zeros after it.
+    # A negative scale means zeros before the decimal point, a scale above the precision zeros after
+    # it: both need additional digits.
     digits = precision - min(scale, 0)
     return Decimal(max(digits, scale), max(scale, 0))
 
@@ -44,12 +44,12 @@ def capped_decimal(precision: int, scale: int, *, max_digits: int) -> Decimal:
 
 
 def member_per_option(union: Union) -> Struct:
-    """A struct in which exactly one member is set, as Spark reads the unions of Avro."""
+    """A struct with a member for each option, of which one is set, as Spark reads Avro's unions."""
     return Struct(Member(f"member{index}", option) for index, option in enumerate(union.options))
 
 
 def make_distinct(names: Iterable[str]) -> list[str]:
-    """The names in order; a number is appended to repeated ones."""
+    """Make names distinct: append a number to repeated names."""
     taken: set[str] = set()
     result: list[str] = []
     for name in names:

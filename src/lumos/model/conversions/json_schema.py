@@ -36,17 +36,17 @@ _DEFINITION_PREFIXES: Final = (
 )  # fmt: skip
 _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 _CHOICES: Final = ("anyOf", "oneOf")
-# Where a bundle has the other documents.
-_BUNDLE: Final = "$documents"
+# The key under which a bundle contains other documents.
+_BUNDLE_KEY: Final = "$documents"
 _MAX_BUNDLE_DEPTH: Final = 300
 # Annotations apply to the schema itself, not to referring schemas.
 _ANNOTATIONS: Final = ("title", "description", "default", "examples", "$comment", "$defs")
 
 
 class ResolvedJsonSchema(NamedTuple):
-    """A schema without references and its options, or `replacement`, the type to use instead.
+    """A schema without references and its options, or a `replacement` type to use instead.
 
-    `is_expanded` if it has parts of other schemas, which count towards the expansion limit.
+    `is_expanded` means that it contains parts of other schemas, whose size is limited.
     """
 
     schema: dict[str, Any]
@@ -76,7 +76,7 @@ class JsonSchemaDocument:
                 return ResolvedJsonSchema(
                     {}, type_path, nullable or schema is True, replacement=any_or_none
                 )
-            _note(schema, type_path)
+            _note_annotations(schema, type_path)
             nullable = nullable or schema.get("nullable") is True
             if pointer := reference_in(schema):
                 target = self._target(pointer)
@@ -116,7 +116,7 @@ class JsonSchemaDocument:
             pointer = reference_in(part)
             target = part if pointer is None else self._target(pointer)
             if pointer is None or target is None:
-                # References into other documents are kept; they make the whole type UNKNOWN.
+                # Keep references to other documents, which make the whole type UNKNOWN.
                 targets.append(part)
             elif pointer not in type_path.inside:
                 type_path = type_path.within(pointer)
@@ -134,13 +134,13 @@ class JsonSchemaDocument:
         """The schema at a JSON pointer into this document."""
         if pointer != "#" and not pointer.startswith("#/"):
             return None
-        found: Any = self.document
+        target: Any = self.document
         for step in unquote(pointer).split("/")[1:]:
             step = step.replace("~1", "/").replace("~0", "~")
-            if isinstance(found, list):
-                found = dict(zip(map(str, range(len(found))), found, strict=True))
-            found = found.get(step) if isinstance(found, dict) else None
-        return {} if found is True else found if isinstance(found, dict) else None
+            if isinstance(target, list):
+                target = dict(zip(map(str, range(len(target))), target, strict=True))
+            target = target.get(step) if isinstance(target, dict) else None
+        return {} if target is True else target if isinstance(target, dict) else None
 
 
 def reference_in(schema: dict[str, Any]) -> str | None:
@@ -148,18 +148,18 @@ def reference_in(schema: dict[str, Any]) -> str | None:
     return next((text for keyword in _REFERENCES if (text := text_at(schema, keyword))), None)
 
 
-def _note(schema: dict[str, Any], type_path: TypePath) -> None:
+def _note_annotations(schema: dict[str, Any], type_path: TypePath) -> None:
     default = default_text(schema["default"]) if "default" in schema else None
     type_path.note(text_at(schema, "description") or text_at(schema, "title"), default=default)
 
 
 def _options(schema: dict[str, Any]) -> list[dict[str, Any]]:
-    """The alternatives of a schema; none if it has properties, which makes them conditions."""
+    """The alternatives of a schema; none if it has properties, for which they are conditions."""
     if "properties" in schema:
         return []
     options = objects_at(schema, "anyOf") or objects_at(schema, "oneOf")
-    own = _drop_keywords(schema, (*_CHOICES, *_ANNOTATIONS))
-    return [_merge([option, own]) for option in options]
+    shared = _drop_keywords(schema, (*_CHOICES, *_ANNOTATIONS))
+    return [_merge([option, shared]) for option in options]
 
 
 def _is_null(schema: dict[str, Any]) -> bool:
@@ -174,18 +174,18 @@ def _drop_keywords(schema: dict[str, Any], keywords: Iterable[str]) -> dict[str,
 
 
 def _merge(schemas: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """The intersection of schemas; where they disagree, the first one wins."""
+    """The intersection of schemas; for contradicting keywords, the first schema is used."""
     merged: dict[str, Any] = {}
     for schema in schemas:
         for keyword, value in schema.items():
-            known = merged.get(keyword)
+            earlier = merged.get(keyword)
             if keyword == "properties" and isinstance(value, dict):
                 merged[keyword] = {
                     **object_at(merged, keyword),
-                    **_drop_keywords(value, known or ()),
+                    **_drop_keywords(value, earlier or ()),
                 }
             elif keyword in ("required", "allOf") and isinstance(value, list):
-                merged[keyword] = [*(known if isinstance(known, list) else ()), *value]
+                merged[keyword] = [*(earlier if isinstance(earlier, list) else ()), *value]
             else:
                 merged.setdefault(keyword, value)
     return merged
@@ -197,7 +197,7 @@ _BOUNDS: Final[dict[types.DataType, tuple[int, int]]] = {
     **{type: (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for type, bits in types.SIGNED.items()},
     **{type: (0, 2**bits - 1) for type, bits in types.UNSIGNED.items()},
 }
-_FORMATS: Final[dict[tuple[str, str], types.DataType]] = {
+_TYPE_BY_FORMAT: Final[dict[tuple[str, str], types.DataType]] = {
     ("string", "date"): types.DATE,
     ("string", "date-time"): types.Timestamp("us", zoned=True),
     ("string", "date-time-local"): types.Timestamp("us"),
@@ -216,7 +216,7 @@ _FORMATS: Final[dict[tuple[str, str], types.DataType]] = {
     ("integer", "int64"): types.INT64,
 }
 _JSON_SCHEMA_BY_TYPE: Final[dict[types.DataType, dict[str, Any]]] = {
-    **{type: {"type": kind, "format": name} for (kind, name), type in _FORMATS.items()},
+    **{type: {"type": kind, "format": name} for (kind, name), type in _TYPE_BY_FORMAT.items()},
     **{
         type: {"type": "integer", "minimum": minimum, "maximum": maximum}
         for type, (minimum, maximum) in _BOUNDS.items()
@@ -232,7 +232,7 @@ _JSON_SCHEMA_BY_TYPE: Final[dict[types.DataType, dict[str, Any]]] = {
 }
 _ANY_OBJECT: Final = types.Map(types.STRING, types.JSON)
 _OBJECT_KEYWORDS: Final = ("properties", "required", "additionalProperties", "patternProperties")
-_IMPLIED: Final = (
+_IMPLIED_KINDS: Final = (
     *((keyword, "object") for keyword in _OBJECT_KEYWORDS),
     *((keyword, "array") for keyword in ("items", "prefixItems", "minItems", "maxItems")),
     *((keyword, "string") for keyword in ("maxLength", "minLength", "pattern", "contentEncoding")),
@@ -258,7 +258,7 @@ def bundle_json_schema(schema: JsonSchema, documents: Mapping[str, JsonSchema]) 
         name: _rewrite_references(document, _bundle_pointer(name), documents, _base(document, name))
         for name, document in documents.items()
     }
-    return {**bundled, _BUNDLE: definitions}
+    return {**bundled, _BUNDLE_KEY: definitions}
 
 
 def _base(document: JsonSchema, name: str) -> str:
@@ -267,13 +267,13 @@ def _base(document: JsonSchema, name: str) -> str:
 
 def _bundle_pointer(name: str) -> str:
     escaped = name.replace("~", "~0").replace("/", "~1")
-    return f"/{_BUNDLE}/{quote(escaped, safe='~')}"
+    return f"/{_BUNDLE_KEY}/{quote(escaped, safe='~')}"
 
 
 def _rewrite_references(
     value: Any, root: str, documents: Mapping[str, JsonSchema], base: str, depth: int = 0
 ) -> Any:
-    """A part of a document in which references lead to the bundle; `root` is its pointer."""
+    """Rewrite the references in a part of a document; `root` is its pointer in the bundle."""
     if depth > _MAX_BUNDLE_DEPTH:
         return {}
     if isinstance(value, list):
@@ -304,8 +304,8 @@ def _rewritten_reference(
         if name in documents:
             return f"#{_bundle_pointer(name)}{pointer}"
     by_id = (name for name, each in documents.items() if _base(each, "") == absolute)
-    found = next(by_id, None)
-    return text if found is None else f"#{_bundle_pointer(found)}{pointer}"
+    document_name = next(by_id, None)
+    return text if document_name is None else f"#{_bundle_pointer(document_name)}{pointer}"
 
 
 def type_from_json_schema(schema: JsonSchema) -> types.DataType:
@@ -355,7 +355,7 @@ class _Reader:
         return type_path.field(name, type, nullable=nullable or not required, native_type=native)
 
     def type(self, schema: object, type_path: TypePath) -> tuple[types.DataType, bool]:
-        """The type and whether null is among its values."""
+        """The type, and whether null is one of its values."""
         resolved = self.document.resolve(schema, type_path)
         if resolved.replacement is not None:
             return resolved.replacement, resolved.nullable
@@ -387,7 +387,7 @@ class _Reader:
         member_types: list[types.DataType] = []
         nullable = False
         for index, schema in enumerate(schemas):
-            # Shared parts are expanded once per option, so each option counts towards the limit.
+            # Each option adds to the total size, since shared parts are expanded for each of them.
             if self.references.is_exhausted:
                 member_types.append(TOO_LARGE)
                 break
@@ -449,7 +449,7 @@ def _kinds(schema: dict[str, Any]) -> list[str]:
     """The JSON types that a schema declares, or implies by its keywords; empty means any type."""
     kind = text_at(schema, "type")
     named = [kind] if kind else list(dict.fromkeys(texts_at(schema, "type")))
-    return named or next(([kind] for keyword, kind in _IMPLIED if keyword in schema), [])
+    return named or next(([kind] for keyword, kind in _IMPLIED_KINDS if keyword in schema), [])
 
 
 def _union_of(member_types: list[types.DataType]) -> types.DataType:
@@ -478,7 +478,7 @@ def _type_of_values(values: list[Any]) -> types.DataType:
 
 
 def _number(kind: str, schema: dict[str, Any]) -> types.DataType:
-    named = _FORMATS.get((kind, text_at(schema, "format") or ""))
+    named = _TYPE_BY_FORMAT.get((kind, text_at(schema, "format") or ""))
     if kind == "number":
         return named or types.FLOAT64
     bounds = schema.get("minimum"), schema.get("maximum")
@@ -491,7 +491,7 @@ def _string(schema: dict[str, Any]) -> types.DataType:
     if text_at(schema, "contentMediaType") == "application/json":
         return types.JSON
     length = number_at(schema, "maxLength")
-    named = _FORMATS.get(("string", text_at(schema, "format") or ""))
+    named = _TYPE_BY_FORMAT.get(("string", text_at(schema, "format") or ""))
     return named or types.String(length if length and length > 0 else None)
 
 
@@ -519,7 +519,7 @@ def _annotated(schema: dict[str, Any], type_path: TypePath) -> dict[str, Any]:
     if details.description:
         schema["description"] = details.description
     if details.default is not None:
-        # A default is stored as text, except for the null of a nullable string.
+        # The default of a string is its text, except for the default null of a nullable string.
         is_text = schema.get("type") == "string" or (
             schema.get("type") == ["string", "null"] and details.default != "null"
         )
@@ -541,7 +541,7 @@ def _write_nullable(type: types.DataType, nullable: bool, type_path: TypePath) -
 
 
 def _write(type: types.DataType, type_path: TypePath) -> dict[str, Any]:
-    """The schema, as a new value that the caller may add to."""
+    """A new JSON Schema, which the caller may modify."""
     if type in _JSON_SCHEMA_BY_TYPE:
         return dict(_JSON_SCHEMA_BY_TYPE[type])
     match type:

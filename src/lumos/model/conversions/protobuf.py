@@ -37,7 +37,7 @@ _SCALARS: Final[dict[str, types.DataType]] = {
     "string": types.STRING,
     "bytes": types.BINARY,
 }
-_WELL_KNOWN: Final[dict[str, types.DataType]] = {
+_WELL_KNOWN_TYPES: Final[dict[str, types.DataType]] = {
     "google.protobuf.Timestamp": types.Timestamp("ns", zoned=True),
     "google.protobuf.Duration": types.Duration("ns"),
     "google.protobuf.Struct": types.JSON,
@@ -73,7 +73,7 @@ def messages_from_protobuf(
 ) -> tuple[ProtobufMessage, ...]:
     """The top-level messages of a .proto file; raises SchemaSyntaxError.
 
-    `imported` returns the text of an imported file, or None if it is not known.
+    `imported` returns the text of an imported file, or None if the file is unknown.
     """
     try:
         from antlr4.error.ErrorListener import ErrorListener
@@ -89,7 +89,7 @@ def messages_from_protobuf(
 
         def syntaxError(self, *arguments: Any) -> None:
             _, _, line, column, text, _ = arguments
-            # The rest lists every keyword of the language.
+            # Cut off the rest, a list of all keywords of the language.
             problem = text.partition(" expecting ")[0]
             raise types.SchemaSyntaxError(problem, line=line, column=column + 1)
 
@@ -106,18 +106,18 @@ def messages_from_protobuf(
 
     elements, package = parse(text)
     reader = _Reader(package)
-    waiting = [each.name for each in elements if isinstance(each, ast.Import)]
-    seen: set[str] = set()
-    while waiting and len(seen) < _MAX_IMPORTS:
-        name = waiting.pop()
-        if name in seen or (other := imported(name)) is None:
+    pending_imports = [each.name for each in elements if isinstance(each, ast.Import)]
+    read_imports: set[str] = set()
+    while pending_imports and len(read_imports) < _MAX_IMPORTS:
+        name = pending_imports.pop()
+        if name in read_imports or (other := imported(name)) is None:
             continue
-        seen.add(name)
-        # A file that cannot be parsed is reported where it is read itself.
+        read_imports.add(name)
+        # Ignore syntax errors: they are reported when the file itself is read.
         with suppress(types.SchemaSyntaxError):
             others, scope = parse(other)
             reader.define(others, scope)
-            waiting += (each.name for each in others if isinstance(each, ast.Import))
+            pending_imports += (each.name for each in others if isinstance(each, ast.Import))
     reader.define(elements, package)
     return tuple(
         ProtobufMessage(name, reader.schema(name))
@@ -181,7 +181,7 @@ class _Reader:
         for full_name in _candidates(name, scope):
             if full_name in self._definitions:
                 return self._defined(full_name, path)
-        known = _WELL_KNOWN.get(name.removeprefix("."))
+        known = _WELL_KNOWN_TYPES.get(name.removeprefix("."))
         return known or types.Unknown(f"ref:{name.removeprefix('.')}")
 
     def _defined(self, name: str, path: TypePath) -> types.DataType:
@@ -219,10 +219,10 @@ def _fields(elements: Any) -> Iterator[Any]:
 
 
 def _first_of_name(fields: list[Field]) -> Iterator[Field]:
-    seen: set[str] = set()
+    names: set[str] = set()
     for field in fields:
-        if field.name not in seen:
-            seen.add(field.name)
+        if field.name not in names:
+            names.add(field.name)
             yield field
 
 
@@ -237,7 +237,7 @@ def _native(field: Any) -> str | None:
 
 
 def _candidates(name: str, scope: str) -> Iterator[str]:
-    """The full names that a type name may refer to, innermost scope first."""
+    """The full names that a type name may mean, starting in the innermost scope."""
     if name.startswith("."):
         yield name[1:]
         return

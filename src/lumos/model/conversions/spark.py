@@ -23,7 +23,7 @@ from lumos.model.type_path import TOO_DEEP, TypePath
 SparkType: TypeAlias = str | dict[str, Any]
 
 _DECLARED_TYPE: Final = "__CHAR_VARCHAR_TYPE_STRING"
-_DEFAULT: Final = "CURRENT_DEFAULT"
+_DEFAULT_KEY: Final = "CURRENT_DEFAULT"
 _FIELD_ID: Final = "parquet.field.id"
 _FIELD_IDS: Final = (_FIELD_ID, "delta.columnMapping.id")
 _MAX_DECIMAL_DIGITS: Final = 38
@@ -34,7 +34,7 @@ _PARAMETRISED: Final = re.compile(r"(\w+)\((\d{1,9})(?:,\s*(-?\d{1,9}))?\)\Z", r
 _DAY_TIME: Final = re.compile(r"interval (day|hour|minute|second)( to \w+)?\Z")
 _YEAR_MONTH: Final = re.compile(r"interval (year|month)( to \w+)?\Z")
 
-_NAMES: Final[dict[types.DataType, str]] = {
+_NAME_BY_TYPE: Final[dict[types.DataType, str]] = {
     types.BOOLEAN: "boolean",
     types.INT8: "byte",
     types.INT16: "short",
@@ -52,8 +52,8 @@ _NAMES: Final[dict[types.DataType, str]] = {
     types.JSON: "variant",
     types.NULL: "void",
 }
-_FROM_NAME: Final[dict[str, types.DataType]] = {
-    **{name: type for type, name in _NAMES.items()},
+_TYPE_BY_NAME: Final[dict[str, types.DataType]] = {
+    **{name: type for type, name in _NAME_BY_TYPE.items()},
     "null": types.NULL,
     "decimal": types.Decimal(10, 0),
 }
@@ -75,7 +75,7 @@ def schema_from_spark(value: dict[str, Any]) -> Schema:
 
 def type_from_spark(value: SparkType) -> types.DataType:
     """The type of a DataType's JSON value, or UNKNOWN with its name."""
-    return _read(value, TypePath())
+    return _read_type(value, TypePath())
 
 
 def schema_to_spark(schema: Schema) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def schema_to_spark(schema: Schema) -> dict[str, Any]:
 
 def type_to_spark(type: types.DataType) -> SparkType:
     """The JSON value of the nearest Spark type."""
-    return _write(type, TypePath())
+    return _write_type(type, TypePath())
 
 
 def _native_type(field: dict[str, Any]) -> str | None:
@@ -103,16 +103,16 @@ def _read_field(field: dict[str, Any], type_path: TypePath) -> types.DataType:
     ids = (number_at(metadata, key) for key in _FIELD_IDS)
     type_path.note(
         text_at(metadata, "comment"),
-        default=text_at(metadata, _DEFAULT),
+        default=text_at(metadata, _DEFAULT_KEY),
         field_id=next((number for number in ids if number is not None), None),
     )
-    type = _read(field.get("type"), type_path)
-    # Spark stores VARCHAR as STRING and its length in the metadata, for readers without VARCHAR.
+    type = _read_type(field.get("type"), type_path)
+    # For readers without VARCHAR, Spark stores it as STRING, with the length in the metadata.
     declared = _named_type(text_at(metadata, _DECLARED_TYPE) or "")
     return declared if type == types.STRING and isinstance(declared, types.String) else type
 
 
-def _read(value: object, type_path: TypePath) -> types.DataType:
+def _read_type(value: object, type_path: TypePath) -> types.DataType:
     for _ in range(types.MAX_DEPTH):
         if not isinstance(value, dict) or value.get("type") != "udt":
             break
@@ -125,8 +125,8 @@ def _read(value: object, type_path: TypePath) -> types.DataType:
 
 
 def _named_type(name: str) -> types.DataType:
-    if name in _FROM_NAME:
-        return _FROM_NAME[name]
+    if name in _TYPE_BY_NAME:
+        return _TYPE_BY_NAME[name]
     if _DAY_TIME.match(name):
         return types.Duration("us")
     if _YEAR_MONTH.match(name):
@@ -160,13 +160,13 @@ def _read_nested(value: dict[str, Any], type_path: TypePath) -> types.DataType:
     match value.get("type"):
         case "array":
             nullable = value.get("containsNull") is not False
-            element = _read(value.get("elementType"), type_path.element())
+            element = _read_type(value.get("elementType"), type_path.element())
             return types.Array(element, element_nullable=nullable)
         case "map":
             nullable = value.get("valueContainsNull") is not False
-            key = _read(value.get("keyType"), type_path.key())
+            key = _read_type(value.get("keyType"), type_path.key())
             return types.Map(
-                key, _read(value.get("valueType"), type_path.value()), value_nullable=nullable
+                key, _read_type(value.get("valueType"), type_path.value()), value_nullable=nullable
             )
         case "struct":
             members = []
@@ -194,18 +194,23 @@ def _write_field(
     length = type.length if isinstance(type, types.String) else None
     metadata = {
         "comment": details.description,
-        _DEFAULT: details.default,
+        _DEFAULT_KEY: details.default,
         _FIELD_ID: details.field_id,
         _DECLARED_TYPE: f"varchar({length})" if length else None,
     }
-    known = {key: value for key, value in metadata.items() if value is not None}
-    return {"name": name, "type": _write(type, type_path), "nullable": nullable, "metadata": known}
+    set_values = {key: value for key, value in metadata.items() if value is not None}
+    return {
+        "name": name,
+        "type": _write_type(type, type_path),
+        "nullable": nullable,
+        "metadata": set_values,
+    }
 
 
-def _write(type: types.DataType, type_path: TypePath) -> SparkType:
+def _write_type(type: types.DataType, type_path: TypePath) -> SparkType:
     type = SIGNED_FOR.get(type, type)
-    if type in _NAMES:
-        return _NAMES[type]
+    if type in _NAME_BY_TYPE:
+        return _NAME_BY_TYPE[type]
     match type:
         case types.Decimal(None):
             return _UNBOUNDED
@@ -223,13 +228,13 @@ def _write(type: types.DataType, type_path: TypePath) -> SparkType:
         case types.String() | types.Enum():
             return "string"
         case types.Array(element, nullable):
-            items = _write(element, type_path.element())
+            items = _write_type(element, type_path.element())
             return {"type": "array", "elementType": items, "containsNull": nullable}
         case types.Map(key, value, nullable):
             return {
                 "type": "map",
-                "keyType": _write(key, type_path.key()),
-                "valueType": _write(value, type_path.value()),
+                "keyType": _write_type(key, type_path.key()),
+                "valueType": _write_type(value, type_path.value()),
                 "valueContainsNull": nullable,
             }
         case types.Struct(members):
@@ -239,6 +244,6 @@ def _write(type: types.DataType, type_path: TypePath) -> SparkType:
                 fields.append(_write_field(each.name, each.type, each.nullable, inner))
             return _struct(fields)
         case types.Union():
-            return _write(member_per_option(type), type_path)
+            return _write_type(member_per_option(type), type_path)
         case _:
             return "float" if type == types.FLOAT16 else "string"

@@ -1,7 +1,7 @@
-"""Tables after a sequence of migrations: CREATE, ALTER, RENAME and DROP in the order of the files.
+"""The tables that result from SQL migrations: applies CREATE, ALTER, RENAME and DROP statements.
 
-Other statements, the bodies of functions and anonymous blocks are skipped. A table whose columns
-are not known from the text, such as one that is created from a query, is left out.
+Other statements, the bodies of functions and anonymous blocks are skipped. Tables whose columns are
+not in the text, for example because they are created from a query, are omitted.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from lumos.model.conversions.sql_types import Dialect
 from lumos.model.schema import Field, Schema
 from lumos.model.types import SchemaSyntaxError
 
-_CREATED: Final = ("TABLE", "VIEW")
+_TABLES_AND_VIEWS: Final = ("TABLE", "VIEW")
 _OTHER_OBJECTS: Final = frozenset((
     "INDEX", "FUNCTION", "PROCEDURE", "TRIGGER", "SCHEMA", "DATABASE", "TYPE", "SEQUENCE", "ROLE",
     "USER", "EXTENSION", "POLICY", "STAGE", "PIPE", "TASK", "STREAM", "DOMAIN", "AGGREGATE",
@@ -32,9 +32,9 @@ class ViewStatement(NamedTuple):
 
 
 class MigratedTables:
-    """The tables and views that exist after the migrations so far, and the file of the last change.
+    """The tables and views after the migrations so far, and the file that changed each table last.
 
-    A name without a schema refers to the only table of that name.
+    A name without a schema means the only table with that name.
     """
 
     def __init__(self, dialect: Dialect) -> None:
@@ -53,7 +53,7 @@ class MigratedTables:
             raise
 
     def find(self, path: TableKey) -> TableKey:
-        """The key of a known table or view, or of a new one."""
+        """The key of the table or view with a name, or the key for a new one."""
         key = tuple(part.lower() for part in path)
         known = {**self.tables, **self.views}
         if key in known:
@@ -70,8 +70,8 @@ class MigratedTables:
         self.files[key] = file
 
     def drop(self, key: TableKey) -> None:
-        for known in (self.tables, self.files, self.views):
-            known.pop(key, None)
+        for mapping in (self.tables, self.files, self.views):
+            mapping.pop(key, None)
 
     def rename(self, key: TableKey, name: TableKey, file: str) -> None:
         new = tuple(part.lower() for part in name)
@@ -110,9 +110,9 @@ class _MigrationReader(SqlTableReader):
             self._skip_statement()
 
     def _create_object(self, start: int) -> None:
-        """Record a table or a view; words such as OR REPLACE or TEMPORARY may precede the kind."""
+        """Record a table or a view; skip words before its kind, such as OR REPLACE or TEMPORARY."""
         ahead = 0
-        while self._peek(ahead).kind == "word" and self._peek(ahead).word not in _CREATED:
+        while self._peek(ahead).kind == "word" and self._peek(ahead).word not in _TABLES_AND_VIEWS:
             if self._peek(ahead).word in _OTHER_OBJECTS:
                 return
             ahead += 1
@@ -232,8 +232,8 @@ class _MigrationReader(SqlTableReader):
             return
         self._take("COLUMN") or self._take("COLUMNS")
         self._take("IF", "NOT", "EXISTS")
-        in_brackets = self._peek().text == "("
-        if in_brackets:
+        has_brackets = self._peek().text == "("
+        if has_brackets:
             self._next()
         while True:
             column = self._field(self._column())
@@ -241,7 +241,7 @@ class _MigrationReader(SqlTableReader):
                 table = self._state.tables[key]
                 fields = (*table.schema.fields, column)
                 self._state.put(key, table._replace(schema=Schema(fields=fields)), self._file)
-            if not in_brackets or self._skip_to(",)") == ")":
+            if not has_brackets or self._skip_to(",)") == ")":
                 return
 
     def _drop_columns(self, key: TableKey) -> None:
@@ -267,7 +267,7 @@ class _MigrationReader(SqlTableReader):
         elif self._take("SET", "DATA", "TYPE") or self._take("TYPE"):
             self._retype(key, name)
         elif self._peek().word not in ("SET", "DROP", "ADD", "RESET", "COMMENT", "FIRST", "AFTER"):
-            # SQL Server names the type directly.
+            # In SQL Server, the type follows without a keyword.
             self._retype(key, name)
 
     def _retype(self, key: TableKey, name: str | None) -> None:
@@ -283,7 +283,7 @@ class _MigrationReader(SqlTableReader):
             self._change(key, name, lambda field: msgspec.structs.replace(field, nullable=False))
 
     def _redefine(self, key: TableKey, old: str | None) -> None:
-        """A complete new definition of a column, as MySQL and Oracle write it."""
+        """Apply a complete new definition of a column, as in MySQL and Oracle."""
         new = self._field(self._column())
         name = old if old is not None else self._field_named(key, new.name)
         self._change(
@@ -295,7 +295,7 @@ class _MigrationReader(SqlTableReader):
         )
 
     def _field_named(self, key: TableKey, name: str) -> str | None:
-        """The column with a name in any case, or None."""
+        """The name of the column that is equal to a name ignoring case, or None."""
         folded = name.casefold()
         fields = self._state.tables[key].schema.fields
         return next((each.name for each in fields if each.name.casefold() == folded), None)

@@ -1,8 +1,8 @@
 """CREATE TABLE statements of the supported dialects, as schemas.
 
-The names, types, NOT NULL, PRIMARY KEY, DEFAULT and COMMENT of columns and the columns of
-PARTITIONED BY are read. Other constraints and options do not affect the schema and are skipped;
-statements that change a table's columns are rejected, since their result is unknown.
+Reads the names, types, NOT NULL, PRIMARY KEY, DEFAULT and COMMENT of columns, and the columns of
+PARTITIONED BY. Other constraints and options do not affect the schema and are skipped. ALTER TABLE
+statements that change columns are rejected.
 """
 
 import re
@@ -28,14 +28,14 @@ _TOKENS: Final = re.compile(
 )
 _OPENING: Final = frozenset("(<[")
 _CLOSING: Final = frozenset(")>]")
-# Keywords that may follow a column's type, and so end it.
-_CLAUSES: Final = frozenset((
+# Keywords that end the type of a column.
+_CLAUSE_KEYWORDS: Final = frozenset((
     "NOT", "NULL", "DEFAULT", "PRIMARY", "UNIQUE", "REFERENCES", "CHECK", "COMMENT", "CONSTRAINT",
     "COLLATE", "GENERATED", "AS", "OPTIONS", "ENCODE", "DISTKEY", "SORTKEY", "IDENTITY",
     "AUTOINCREMENT", "AUTO_INCREMENT", "MASKING", "TAG", "STORAGE", "COMPRESSION", "ON",
     "DEFERRABLE", "INITIALLY", "EXCLUDE", "WITH", "USING", "FIRST", "AFTER",
 ))  # fmt: skip
-# In ALTER TABLE, the end of the statement also ends a column.
+# `;` ends a column in ALTER TABLE.
 _COLUMN_END: Final = (",", ")", ";")
 _TABLE_CONSTRAINTS: Final = {
     "PRIMARY": ("KEY",),
@@ -49,7 +49,7 @@ _UNQUOTED_FOLDING: Final = {"postgres": str.lower, "snowflake": str.upper}
 
 
 class SqlTable(NamedTuple):
-    """A table that a statement describes; names in `unquoted` are case-insensitive.
+    """A table as described by a statement; the column names in `unquoted` are case-insensitive.
 
     `path` is the name with its schema and database.
     """
@@ -67,7 +67,7 @@ class _Token(NamedTuple):
 
     @property
     def word(self) -> str:
-        """The token in upper case, to compare with keywords; empty for a quoted name."""
+        """The token in upper case, for comparison with keywords; empty for a quoted name."""
         return self.text.upper() if self.kind != "name" else ""
 
 
@@ -86,12 +86,12 @@ class SqlColumn(NamedTuple):
 
 
 def tables_from_sql(text: str, dialect: Dialect) -> tuple[SqlTable, ...]:
-    """Every table that the text creates; raises SchemaSyntaxError."""
+    """All tables that a text creates; raises SchemaSyntaxError."""
     return SqlTableReader(text, dialect).tables()
 
 
 def rendered_in_sql(schema: Schema, dialect: Dialect, *, partitions: bool = True) -> Schema:
-    """The schema that reading its own CREATE TABLE statement would return."""
+    """The schema after writing it as a CREATE TABLE statement and reading that statement."""
     return Schema(
         fields=tuple(
             Field(
@@ -150,7 +150,7 @@ class SqlTableReader:
         return self._table(name, columns, key, partitions)._replace(path=path)
 
     def _alter(self, found: dict[str, SqlTable]) -> None:
-        """Add a primary key that is declared later; reject changes of columns."""
+        """Apply a primary key that ALTER TABLE adds; reject changes of columns."""
         self._take("ONLY")
         self._take("IF", "EXISTS")
         name = self._table_path()[-1]
@@ -235,19 +235,19 @@ class SqlTableReader:
         return self.text[first.offset : last.offset + len(last.text)]
 
     def _ends_type(self, token: _Token) -> bool:
-        if token.kind != "word" or token.word not in _CLAUSES:
+        if token.kind != "word" or token.word not in _CLAUSE_KEYWORDS:
             return False
         zone = (self._peek(1).word, self._peek(2).word)
         return not (token.word == "WITH" and zone[0] in ("TIME", "LOCAL") and zone[1])
 
     def _expression(self) -> str:
-        """Return the text of a default: one value or call, with casts after it."""
+        """Return the text of a default: a value or function call, including casts after it."""
         start = self._peek()
         if start.kind == "string" and self._peek(1).text != ":":
             return _unquote(self._next().text)
         end = start.offset
         while (token := self._peek()).kind != "end" and token.text not in _COLUMN_END:
-            if token.kind == "word" and token.word in _CLAUSES and end > start.offset:
+            if token.kind == "word" and token.word in _CLAUSE_KEYWORDS and end > start.offset:
                 break
             self._skip_one()
             end = self.tokens[self.at - 1].offset + len(self.tokens[self.at - 1].text)
@@ -266,7 +266,7 @@ class SqlTableReader:
         return description
 
     def _partitioning(self) -> list[SqlColumn]:
-        """The partition columns in the rest of the statement; those with a type are new columns."""
+        """The partition columns in the rest of the statement. Those with a type are new columns."""
         partitions: list[SqlColumn] = []
         while (token := self._peek()).kind != "end" and token.text != ";":
             if self._take("PARTITIONED", "BY", "("):
@@ -337,7 +337,7 @@ class SqlTableReader:
             self._next()
             parts.append(self._name())
         if self.dialect == "bigquery":
-            # BigQuery quotes all parts together.
+            # BigQuery quotes a name with all its parts.
             parts = [part for each in parts for part in each.split(".")]
         return tuple(parts)
 
@@ -359,7 +359,7 @@ class SqlTableReader:
                 return names
 
     def _skip_to(self, marks: str) -> str:
-        """Skip past the next of these characters outside of brackets, and return it."""
+        """Skip to and past the next of these characters outside of brackets; return it."""
         while True:
             token = self._peek()
             if token.kind == "end":

@@ -1,7 +1,7 @@
 """Reads the type texts of SQL catalogs, such as `struct<a:array<int>>` or `numeric(10,2)[]`.
 
-sqlglot does not help here: without an error, it reads `struct<a-b:int>` as an empty struct,
-`integer ARRAY` as an integer and `bit varying(5)` as a bit, and it rejects `uniontype` and enums.
+sqlglot is not used here: it reads `struct<a-b:int>` as an empty struct, `integer ARRAY` as an
+integer and `bit varying(5)` as a bit, all without an error, and rejects `uniontype` and enums.
 """
 
 import re
@@ -13,8 +13,8 @@ from lumos.model.types import MAX_DEPTH, Array, DataType, Map, Member, Struct, U
 
 Dialect = Literal["postgres", "snowflake", "bigquery", "hive"]
 
-# Clauses that may follow a member's type, and so are not part of its name.
-_CLAUSES: Final = r"(?:not|null|comment|options|collate|default)\b"
+# Clauses that may follow a type and are not part of its name.
+_CLAUSE_KEYWORD: Final = r"(?:not|null|comment|options|collate|default)\b"
 _WORD: Final = r"[^\W\d][\w$]*"
 _STRING: Final = r"'(?:[^'\\]|''|\\.)*'"
 _FLAGS: Final = re.IGNORECASE | re.DOTALL
@@ -31,7 +31,7 @@ _NUMBERS: Final = re.compile(r"\(\s*-?\d{1,19}\s*(?:,\s*-?\d{1,19}\s*)*\)", re.A
 
 
 class _Grammar(NamedTuple):
-    """The quotes of a dialect, and its types that contain others."""
+    """The patterns of a dialect: quoted names, names of types, and types that contain others."""
 
     quoted: re.Pattern[str]
     words: re.Pattern[str]
@@ -40,10 +40,10 @@ class _Grammar(NamedTuple):
 
 
 def _grammar(quoted: str, *containers: str) -> _Grammar:
-    word = f"(?:(?!{_CLAUSES}){_WORD}|{quoted})"
+    word = f"(?:(?!{_CLAUSE_KEYWORD}){_WORD}|{quoted})"
     return _Grammar(
         quoted=re.compile(quoted, _FLAGS),
-        words=re.compile(rf"{word}(?:\s*\.\s*{word})*(?:\s+(?!{_CLAUSES}){_WORD})*", _FLAGS),
+        words=re.compile(rf"{word}(?:\s*\.\s*{word})*(?:\s+(?!{_CLAUSE_KEYWORD}){_WORD})*", _FLAGS),
         skipped=re.compile(rf"{quoted}|{_STRING}|[^<>()`'\"]+|.", _FLAGS),
         containers=frozenset(containers),
     )
@@ -66,7 +66,7 @@ class SqlTypeName(NamedTuple):
 
 
 class UnreadableType(Exception):
-    """A text that does not follow its dialect's grammar; only raised inside the conversion."""
+    """A text that does not match its dialect's grammar; the conversion catches this error."""
 
 
 def quoted(name: str, dialect: Dialect) -> str:
@@ -110,20 +110,20 @@ class SqlTypeReader:
         self.at = match.end()
         return match.group()
 
-    def _mark(self, marks: str) -> str:
-        """Consume and return the next character if it is one of these."""
+    def _take_mark(self, marks: str) -> str:
+        """Consume and return the next character if it is one of `marks`, else return ""."""
         self._take(_SPACE)
-        found = self.text[self.at : self.at + 1]
-        if not found or found not in marks:
+        character = self.text[self.at : self.at + 1]
+        if not character or character not in marks:
             return ""
         self.at += 1
-        return found
+        return character
 
     def _expect(self, marks: str) -> str:
-        found = self._mark(marks)
-        if not found:
+        mark = self._take_mark(marks)
+        if not mark:
             raise UnreadableType(self.text)
-        return found
+        return mark
 
     def _type(self, depth: int) -> DataType:
         self._take(_SPACE)
@@ -132,7 +132,7 @@ class SqlTypeReader:
         if words is None:
             raise UnreadableType(self.text)
         end = self.at
-        opening = self._mark("<(")
+        opening = self._take_mark("<(")
         if words.lower() + opening in self.grammar.containers:
             if depth >= MAX_DEPTH:
                 self._skip_brackets()
@@ -146,7 +146,7 @@ class SqlTypeReader:
         numbers: tuple[int, ...] | None = ()
         if opening:
             before = self.at
-            self._mark(opening)
+            self._take_mark(opening)
             self._skip_brackets()
             brackets = self.text[before : self.at].strip()
             is_numeric = _NUMBERS.fullmatch(brackets)
@@ -169,7 +169,7 @@ class SqlTypeReader:
 
     def _array_of(self, type: DataType, depth: int) -> DataType:
         dimensions = 0
-        while self._mark("["):
+        while self._take_mark("["):
             self.at -= 1
             if self._take(_DIMENSION) is None:
                 raise UnreadableType(self.text)
@@ -194,7 +194,7 @@ class SqlTypeReader:
                 return Map(key, value, value_nullable=nullable)
             case "uniontype":
                 options: list[DataType] = []
-                while not self._mark(">"):
+                while not self._take_mark(">"):
                     if options:
                         self._expect(",")
                     options.append(self._type(depth))
@@ -204,7 +204,7 @@ class SqlTypeReader:
 
     def _struct(self, depth: int) -> DataType:
         members: list[Member] = []
-        while not self._mark(">)"):
+        while not self._take_mark(">)"):
             if members:
                 self._expect(",")
             name = self._member_name(len(members) + 1)
@@ -237,8 +237,8 @@ class SqlTypeReader:
             name = self._take(_PLAIN_NAME)
         if self.dialect == "hive":
             self._expect(":")
-        elif self.dialect == "bigquery" and self._mark(",<(>"):
-            # The apparent name was the type of a member without a name.
+        elif self.dialect == "bigquery" and self._take_mark(",<(>"):
+            # What was read as the name is the type of a member without a name: read it again.
             self.at, name = start, f"_field_{position}"
         if name is None:
             raise UnreadableType(self.text)
@@ -252,5 +252,5 @@ DIALECT_OF_PLATFORM: Final[dict[str, Dialect]] = {
     "bigquery": "bigquery",
     "hive": "hive",
 }
-# Tried in this order if neither the platform nor the user gives the dialect: most types first.
+# Tried in this order if the dialect is unknown, starting with the dialect with most types.
 GUESSED_DIALECTS: Final[tuple[Dialect, ...]] = ("hive", "postgres", "snowflake", "bigquery")

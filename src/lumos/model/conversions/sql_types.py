@@ -29,13 +29,13 @@ from lumos.model.conversions.sql_type_reader import (
 
 __all__ = ["Dialect", "type_from_sql", "type_to_sql"]
 
-_Reading: TypeAlias = types.DataType | Callable[[tuple[int, ...]], types.DataType]
+_TypeReader: TypeAlias = types.DataType | Callable[[tuple[int, ...]], types.DataType]
 
 _DIGITS: Final[dict[types.Unit, int]] = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
 
 def type_from_sql(text: str, dialect: Dialect) -> types.DataType:
-    """Read a type text of the dialect; UNKNOWN with that text if that fails."""
+    """Read a type text of a dialect; return UNKNOWN with the text if it cannot be read."""
     text = text.strip()
 
     def scalar(name: SqlTypeName) -> types.DataType:
@@ -52,15 +52,15 @@ def _scalar(name: SqlTypeName, dialect: Dialect) -> types.DataType:
     if dialect == "postgres":
         words = words.removeprefix("pg_catalog.")
         element = words.removesuffix(" array") if words.endswith(" array") else ""
-        # Postgres names the array of a type with an underscore before the type's name.
+        # In Postgres, the name of an array type is an underscore and the name of the element type.
         element = element or (words[1:] if words.startswith("_") else "")
         if element:
             return types.Array(_scalar(SqlTypeName(element, name.numbers, element), dialect))
-    reading = _READINGS[dialect].get(words)
-    if reading is None or name.numbers is None:
+    reader = _READERS[dialect].get(words)
+    if reader is None or name.numbers is None:
         return types.Unknown(name.text)
     try:
-        return reading if isinstance(reading, types.DataType) else reading(name.numbers)
+        return reader if isinstance(reader, types.DataType) else reader(name.numbers)
     except ValueError:
         return types.Unknown(name.text)
 
@@ -69,23 +69,23 @@ def _unit(digits: int) -> types.Unit:
     return next((unit for unit, max_digits in _DIGITS.items() if digits <= max_digits), "ns")
 
 
-def _decimal(unbounded: types.Decimal) -> _Reading:
+def _decimal(unbounded: types.Decimal) -> _TypeReader:
     return lambda numbers: types.Decimal(*numbers[:2]) if numbers else unbounded
 
 
-def _string(missing: int | None = None, *, unlimited: tuple[int, ...] = ()) -> _Reading:
-    def reading(numbers: tuple[int, ...]) -> types.DataType:
+def _string(missing: int | None = None, *, unlimited: tuple[int, ...] = ()) -> _TypeReader:
+    def reader(numbers: tuple[int, ...]) -> types.DataType:
         length = numbers[0] if numbers else missing
         return types.String(None if length in unlimited else length)
 
-    return reading
+    return reader
 
 
-def _time(digits: int) -> _Reading:
+def _time(digits: int) -> _TypeReader:
     return lambda numbers: types.Time(_unit(numbers[0] if numbers else digits))
 
 
-def _timestamp(digits: int, *, zoned: bool = False) -> _Reading:
+def _timestamp(digits: int, *, zoned: bool = False) -> _TypeReader:
     return lambda numbers: types.Timestamp(_unit(numbers[0] if numbers else digits), zoned=zoned)
 
 
@@ -93,8 +93,8 @@ def _float_type(numbers: tuple[int, ...]) -> types.DataType:
     return types.FLOAT32 if numbers and numbers[0] <= 24 else types.FLOAT64
 
 
-def _named(reading: _Reading, names: str) -> dict[str, _Reading]:
-    return dict.fromkeys(names.split("|"), reading)
+def _for_names(reader: _TypeReader, names: str) -> dict[str, _TypeReader]:
+    return dict.fromkeys(names.split("|"), reader)
 
 
 _INTERVAL_FIELDS: Final = "|".join(
@@ -104,100 +104,100 @@ _INTERVAL_FIELDS: Final = "|".join(
         "day to minute", "day to second", "hour to minute", "hour to second", "minute to second",
     )
 )  # fmt: skip
-# Snowflake reports its two defaults as if they had been declared.
+# The two default lengths of Snowflake, which it reports as if they had been declared.
 _SNOWFLAKE_UNLIMITED: Final = (16_777_216, 134_217_728)
 
-_READINGS: Final[dict[Dialect, dict[str, _Reading]]] = {
+_READERS: Final[dict[Dialect, dict[str, _TypeReader]]] = {
     "postgres": {
-        **_named(types.BOOLEAN, "boolean|bool"),
-        **_named(types.INT16, "smallint|int2|smallserial|serial2"),
-        **_named(types.INT32, "integer|int|int4|serial|serial4"),
-        **_named(types.INT64, "bigint|int8|bigserial|serial8"),
-        **_named(types.UINT32, "oid"),
-        **_named(types.FLOAT32, "real|float4"),
-        **_named(types.FLOAT64, "double precision|float8"),
-        **_named(_float_type, "float"),
-        **_named(_decimal(types.Decimal()), "numeric|decimal|dec"),
-        **_named(types.Decimal(19, 2), "money"),
-        **_named(types.STRING, "text|citext|name"),
-        **_named(_string(), "character varying|char varying|varchar|bpchar"),
-        **_named(_string(1), "character|char"),
-        **_named(types.BINARY, "bytea"),
-        **_named(types.DATE, "date"),
-        **_named(_time(6), "time|time without time zone|timetz|time with time zone"),
-        **_named(_timestamp(6), "timestamp|timestamp without time zone"),
-        **_named(_timestamp(6, zoned=True), "timestamptz|timestamp with time zone"),
-        **_named(types.INTERVAL, f"interval|{_INTERVAL_FIELDS}"),
-        **_named(types.UUID, "uuid"),
-        **_named(types.JSON, "json|jsonb"),
-        **_named(types.Map(types.STRING, types.STRING), "hstore"),
-        **_named(types.Array(types.Unknown()), "array"),
+        **_for_names(types.BOOLEAN, "boolean|bool"),
+        **_for_names(types.INT16, "smallint|int2|smallserial|serial2"),
+        **_for_names(types.INT32, "integer|int|int4|serial|serial4"),
+        **_for_names(types.INT64, "bigint|int8|bigserial|serial8"),
+        **_for_names(types.UINT32, "oid"),
+        **_for_names(types.FLOAT32, "real|float4"),
+        **_for_names(types.FLOAT64, "double precision|float8"),
+        **_for_names(_float_type, "float"),
+        **_for_names(_decimal(types.Decimal()), "numeric|decimal|dec"),
+        **_for_names(types.Decimal(19, 2), "money"),
+        **_for_names(types.STRING, "text|citext|name"),
+        **_for_names(_string(), "character varying|char varying|varchar|bpchar"),
+        **_for_names(_string(1), "character|char"),
+        **_for_names(types.BINARY, "bytea"),
+        **_for_names(types.DATE, "date"),
+        **_for_names(_time(6), "time|time without time zone|timetz|time with time zone"),
+        **_for_names(_timestamp(6), "timestamp|timestamp without time zone"),
+        **_for_names(_timestamp(6, zoned=True), "timestamptz|timestamp with time zone"),
+        **_for_names(types.INTERVAL, f"interval|{_INTERVAL_FIELDS}"),
+        **_for_names(types.UUID, "uuid"),
+        **_for_names(types.JSON, "json|jsonb"),
+        **_for_names(types.Map(types.STRING, types.STRING), "hstore"),
+        **_for_names(types.Array(types.Unknown()), "array"),
     },
     "snowflake": {
-        **_named(types.BOOLEAN, "boolean"),
-        **_named(types.Decimal(38, 0), "int|integer|bigint|smallint|tinyint|byteint"),
-        **_named(_decimal(types.Decimal(38, 0)), "number|numeric|decimal|dec"),
-        **_named(types.FLOAT64, "float|float4|float8|double|double precision|real"),
-        **_named(
+        **_for_names(types.BOOLEAN, "boolean"),
+        **_for_names(types.Decimal(38, 0), "int|integer|bigint|smallint|tinyint|byteint"),
+        **_for_names(_decimal(types.Decimal(38, 0)), "number|numeric|decimal|dec"),
+        **_for_names(types.FLOAT64, "float|float4|float8|double|double precision|real"),
+        **_for_names(
             _string(unlimited=_SNOWFLAKE_UNLIMITED),
             "varchar|string|text|nvarchar|nvarchar2|char varying|nchar varying|character varying",
         ),
-        **_named(_string(1, unlimited=_SNOWFLAKE_UNLIMITED), "char|character|nchar"),
-        **_named(types.BINARY, "binary|varbinary"),
-        **_named(types.DATE, "date"),
-        **_named(_time(9), "time"),
-        **_named(
+        **_for_names(_string(1, unlimited=_SNOWFLAKE_UNLIMITED), "char|character|nchar"),
+        **_for_names(types.BINARY, "binary|varbinary"),
+        **_for_names(types.DATE, "date"),
+        **_for_names(_time(9), "time"),
+        **_for_names(
             _timestamp(9),
             "timestamp_ntz|timestampntz|timestamp|datetime|timestamp without time zone",
         ),
-        **_named(
+        **_for_names(
             _timestamp(9, zoned=True),
             "timestamp_tz|timestamptz|timestamp with time zone|"
             "timestamp_ltz|timestampltz|timestamp with local time zone",
         ),
-        **_named(types.JSON, "variant"),
-        **_named(types.Map(types.STRING, types.JSON), "object"),
-        **_named(types.Array(types.JSON), "array"),
-        **_named(types.UUID, "uuid"),
+        **_for_names(types.JSON, "variant"),
+        **_for_names(types.Map(types.STRING, types.JSON), "object"),
+        **_for_names(types.Array(types.JSON), "array"),
+        **_for_names(types.UUID, "uuid"),
     },
     "bigquery": {
-        **_named(types.BOOLEAN, "bool|boolean"),
-        **_named(types.INT64, "int64|int|integer|bigint|smallint|tinyint|byteint"),
-        **_named(types.FLOAT64, "float64|float"),
-        **_named(_decimal(types.Decimal(38, 9)), "numeric|decimal"),
-        **_named(_decimal(types.Decimal(76, 38)), "bignumeric|bigdecimal"),
-        **_named(_string(), "string"),
-        **_named(types.BINARY, "bytes"),
-        **_named(types.DATE, "date"),
-        **_named(types.Time("us"), "time"),
-        **_named(types.Timestamp("us"), "datetime"),
-        **_named(_timestamp(6, zoned=True), "timestamp"),
-        **_named(types.INTERVAL, "interval"),
-        **_named(types.JSON, "json"),
+        **_for_names(types.BOOLEAN, "bool|boolean"),
+        **_for_names(types.INT64, "int64|int|integer|bigint|smallint|tinyint|byteint"),
+        **_for_names(types.FLOAT64, "float64|float"),
+        **_for_names(_decimal(types.Decimal(38, 9)), "numeric|decimal"),
+        **_for_names(_decimal(types.Decimal(76, 38)), "bignumeric|bigdecimal"),
+        **_for_names(_string(), "string"),
+        **_for_names(types.BINARY, "bytes"),
+        **_for_names(types.DATE, "date"),
+        **_for_names(types.Time("us"), "time"),
+        **_for_names(types.Timestamp("us"), "datetime"),
+        **_for_names(_timestamp(6, zoned=True), "timestamp"),
+        **_for_names(types.INTERVAL, "interval"),
+        **_for_names(types.JSON, "json"),
     },
     "hive": {
-        **_named(types.BOOLEAN, "boolean"),
-        **_named(types.INT8, "tinyint"),
-        **_named(types.INT16, "smallint"),
-        **_named(types.INT32, "int|integer"),
-        **_named(types.INT64, "bigint"),
-        **_named(types.FLOAT32, "float"),
-        **_named(types.FLOAT64, "double|double precision"),
-        **_named(_decimal(types.Decimal(10, 0)), "decimal|numeric|dec"),
-        **_named(_string(), "string|varchar|char"),
-        **_named(types.BINARY, "binary"),
-        **_named(types.DATE, "date"),
-        **_named(types.Timestamp("ns"), "timestamp"),
-        **_named(
+        **_for_names(types.BOOLEAN, "boolean"),
+        **_for_names(types.INT8, "tinyint"),
+        **_for_names(types.INT16, "smallint"),
+        **_for_names(types.INT32, "int|integer"),
+        **_for_names(types.INT64, "bigint"),
+        **_for_names(types.FLOAT32, "float"),
+        **_for_names(types.FLOAT64, "double|double precision"),
+        **_for_names(_decimal(types.Decimal(10, 0)), "decimal|numeric|dec"),
+        **_for_names(_string(), "string|varchar|char"),
+        **_for_names(types.BINARY, "binary"),
+        **_for_names(types.DATE, "date"),
+        **_for_names(types.Timestamp("ns"), "timestamp"),
+        **_for_names(
             types.Timestamp("ns", zoned=True), "timestamp with local time zone|timestamplocaltz"
         ),
-        **_named(types.Duration("ns"), "interval_day_time|interval day to second"),
-        **_named(types.INTERVAL, "interval|interval_year_month|interval year to month"),
-        **_named(types.NULL, "void"),
+        **_for_names(types.Duration("ns"), "interval_day_time|interval day to second"),
+        **_for_names(types.INTERVAL, "interval|interval_year_month|interval year to month"),
+        **_for_names(types.NULL, "void"),
     },
 }
 
-_WRITTEN: Final[dict[Dialect, dict[types.DataType, str]]] = {
+_TEXT_BY_TYPE: Final[dict[Dialect, dict[types.DataType, str]]] = {
     "postgres": {
         types.BOOLEAN: "boolean",
         types.INT8: "smallint",
@@ -218,7 +218,7 @@ _WRITTEN: Final[dict[Dialect, dict[types.DataType, str]]] = {
     },
     "snowflake": {
         types.BOOLEAN: "BOOLEAN",
-        # As many digits as the largest value has.
+        # The precision is the number of digits of the largest value.
         **{type: f"NUMBER({len(str(2 ** (bits - 1)))},0)" for type, bits in types.SIGNED.items()},
         types.FLOAT16: "FLOAT",
         types.FLOAT32: "FLOAT",
@@ -286,9 +286,9 @@ _SAFE_NAME: Final = re.compile(r"[A-Za-z_][\w.]*(\([\w, ]*\)|<\w+>)?\Z", re.ASCI
 def type_to_sql(type: types.DataType, dialect: Dialect) -> str:
     """The nearest type of the dialect, as text for a column definition."""
     type = SIGNED_FOR.get(type, type)
-    written = _WRITTEN[dialect]
-    if type in written:
-        return written[type]
+    text_by_type = _TEXT_BY_TYPE[dialect]
+    if type in text_by_type:
+        return text_by_type[type]
     match type:
         case types.Decimal(int(precision), scale):
             return _write_decimal(precision, scale, dialect)
@@ -300,7 +300,7 @@ def type_to_sql(type: types.DataType, dialect: Dialect) -> str:
         case types.Binary(int(length)) if dialect == "snowflake" and length <= 8_388_608:
             return f"BINARY({length})"
         case types.Binary():
-            return written[types.BINARY]
+            return text_by_type[types.BINARY]
         case types.Time(unit) if dialect != "hive":
             return _write_time("time", unit, dialect)
         case types.Timestamp(unit, zoned):
@@ -308,11 +308,11 @@ def type_to_sql(type: types.DataType, dialect: Dialect) -> str:
             plain, with_zone = names.get(dialect, ("timestamp_ntz", "timestamp_tz"))
             return _write_time(with_zone if zoned else plain, unit, dialect)
         case types.Array() | types.Map() | types.Struct() | types.Union():
-            return _NESTED[dialect](type)
+            return _NESTED_WRITERS[dialect](type)
         case types.Unknown(name) if _SAFE_NAME.match(name) and type_from_sql(name, dialect) == type:
             return name
         case _:
-            return written[types.STRING]
+            return text_by_type[types.STRING]
 
 
 def _write_time(name: str, unit: types.Unit, dialect: Dialect) -> str:
@@ -341,14 +341,14 @@ def _write_decimal(precision: int, scale: int, dialect: Dialect) -> str:
             return f"{name}({capped.precision},{scale})"
 
 
-def _required(type: types.DataType, nullable: bool, dialect: Dialect) -> str:
+def _type_with_nullability(type: types.DataType, nullable: bool, dialect: Dialect) -> str:
     return type_to_sql(type, dialect) + ("" if nullable else " NOT NULL")
 
 
 def _members(members: tuple[types.Member, ...], dialect: Dialect) -> str:
     texts = []
     for each in members:
-        type = _required(each.type, each.nullable, dialect)
+        type = _type_with_nullability(each.type, each.nullable, dialect)
         texts.append(f"{quoted(each.name, dialect)} {type}")
     return ", ".join(texts)
 
@@ -362,14 +362,14 @@ def _write_postgres(type: types.DataType) -> str:
 def _write_snowflake(type: types.DataType) -> str:
     match type:
         case types.Array(element, nullable):
-            return f"ARRAY({_required(element, nullable, 'snowflake')})"
+            return f"ARRAY({_type_with_nullability(element, nullable, 'snowflake')})"
         case types.Map(key, value, nullable):
-            # Keys can only be text or whole numbers.
+            # Keys can only be texts or integers.
             is_key = isinstance(key, types.String) or (
                 isinstance(key, types.Decimal) and key.scale == 0
             )
             name = type_to_sql(key if is_key or key in types.SIGNED else types.STRING, "snowflake")
-            return f"MAP({name}, {_required(value, nullable, 'snowflake')})"
+            return f"MAP({name}, {_type_with_nullability(value, nullable, 'snowflake')})"
         case types.Struct(members) if members:
             return f"OBJECT({_members(members, 'snowflake')})"
         case types.Struct():
@@ -423,7 +423,7 @@ def _write_hive(type: types.DataType) -> str:
             return "string"
 
 
-_NESTED: Final[dict[Dialect, Callable[[types.DataType], str]]] = {
+_NESTED_WRITERS: Final[dict[Dialect, Callable[[types.DataType], str]]] = {
     "postgres": _write_postgres,
     "snowflake": _write_snowflake,
     "bigquery": _write_bigquery,

@@ -1,7 +1,7 @@
-"""Verbs of the SDK as values: their parameters and results as types that travel as JSON.
+"""Methods of the SDK as values, with the JSON types of their parameters and results.
 
-A verb is the path of a method from `Lumos`, such as `schema.history`. Server, OpenAPI document and
-client all read the signature of the method, so that they cannot differ from the SDK.
+A method is identified by its path from `Lumos`, such as `schema.history`. Server, OpenAPI document
+and client all read its signature, so that they cannot differ from the SDK.
 """
 
 import ast
@@ -24,25 +24,29 @@ from msgspec import UNSET, UnsetType
 
 from lumos.sdk import Lumos
 
-# Types whose values can be given as text instead; in a union with `str` they travel as text.
-_TEXTUAL: Final = (date, datetime, timedelta, Decimal)
-_NOTHING: Final[Mapping[str, Any]] = types.MappingProxyType({})
+# Types whose values are strings in JSON, so that a union with `str` is just `str`.
+_TEXT_TYPES: Final = (date, datetime, timedelta, Decimal)
+_NO_VALUES: Final[Mapping[str, Any]] = types.MappingProxyType({})
 _LISTS: Final = (Collection, Iterable, Sequence, list, set)
 
 
-# What fits into a column of the store.
-_SMALL: Final = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
-_COUNT: Final = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
+# Integers that fit into a column of the store.
+_INT32: Final = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+_LIMIT: Final = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
 _POSITION: Final = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
-_INTEGERS: Final = {"limit": _COUNT, "top": _COUNT, "depth": _COUNT, "after": _POSITION,
+_INTEGER_BOUNDS: Final = {"limit": _LIMIT, "top": _LIMIT, "depth": _LIMIT, "after": _POSITION,
                     "before": _POSITION}  # fmt: skip
 
 # Python 3.11 fails if two threads parse at the same time (SystemError: recursion depth mismatch).
-_PARSING: Final = threading.Lock()
+_PARSE_LOCK: Final = threading.Lock()
 
 
 class Parameter(NamedTuple):
-    """A parameter of a verb; `default` is `inspect.Parameter.empty` if it is required."""
+    """A parameter of a method.
+
+    `default` is `inspect.Parameter.empty` for required parameters. The kind `rest` is `*args`, and
+    `option` is one key of `**options`.
+    """
 
     name: str
     type: Any
@@ -55,18 +59,18 @@ class Parameter(NamedTuple):
 
     @property
     def is_list(self) -> bool:
-        """Whether it has several values in a query."""
+        """Whether the parameter may occur several times in a query."""
         return any(
             get_origin(each) in (tuple, list, dict) for each in (self.type, *get_args(self.type))
         )
 
     @property
     def is_mapping(self) -> bool:
-        """Whether its values in a query are `key=value`."""
+        """Whether the values in a query are written as `key=value`."""
         return any(get_origin(each) is dict for each in (self.type, *get_args(self.type)))
 
 
-class Verb:
+class SdkMethod:
     """A method of the SDK; `omitted` are parameters that a client cannot give."""
 
     def __init__(self, path: str, omitted: Collection[str] = ()) -> None:
@@ -87,35 +91,35 @@ class Verb:
     def signature(self) -> inspect.Signature:
         """The parameters of the method without `self`."""
         signature = inspect.signature(self._function)
-        own = [each for name, each in signature.parameters.items() if name != "self"]
-        return signature.replace(parameters=own)
+        parameters = [each for name, each in signature.parameters.items() if name != "self"]
+        return signature.replace(parameters=parameters)
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
-        """The parameters that are sent; callbacks are not."""
-        found = [
+        """The parameters that clients can send: all except callbacks and omitted ones."""
+        return tuple(
             parameter
             for each in self.signature.parameters.values()
-            for parameter in self._travelling(each)
-        ]
-        return tuple(each for each in found if each.name not in self._omitted)
+            for parameter in self._wire_parameters(each)
+            if parameter.name not in self._omitted
+        )
 
-    def _travelling(self, each: inspect.Parameter) -> Iterator[Parameter]:
+    def _wire_parameters(self, each: inspect.Parameter) -> Iterator[Parameter]:
         hint = self._hints.get(each.name, Any)
         if each.kind is inspect.Parameter.VAR_KEYWORD:
             options = _hints(get_args(hint)[0])
             for name, type in options.items():
-                yield Parameter(name, _bounded(name, wire_type(type)), UNSET, "option")
+                yield Parameter(name, _with_bounds(name, wire_type(type)), UNSET, "option")
         elif each.kind is inspect.Parameter.VAR_POSITIONAL:
             yield Parameter(each.name, tuple[wire_type(hint), ...], (), "rest")  # type: ignore[misc]
         elif not _is_callback(hint):
             is_keyword = each.kind is inspect.Parameter.KEYWORD_ONLY
             kind: Literal["keyword", "positional"] = "keyword" if is_keyword else "positional"
-            yield Parameter(each.name, _bounded(each.name, wire_type(hint)), each.default, kind)
+            yield Parameter(each.name, _with_bounds(each.name, wire_type(hint)), each.default, kind)
 
     @cached_property
     def arguments(self) -> type[msgspec.Struct]:
-        """A struct of the parameters."""
+        """A struct with a field for each parameter."""
         fields: list[Any] = []
         for each in self.parameters:
             if each.is_required:
@@ -136,7 +140,7 @@ class Verb:
 
     @cached_property
     def result(self) -> Any:
-        """The type that the method returns; of an iterator, the type of its items."""
+        """The return type of the method or, for an iterator, the type of its items."""
         hint = self._hints["return"]
         return get_args(hint)[0] if self.is_stream else hint
 
@@ -146,7 +150,7 @@ class Verb:
         return get_origin(self._hints["return"]) in (Iterator, Iterable)
 
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """Arguments of a call by the name of the parameter, those with a value only."""
+        """The arguments of a call by the name of the parameter, without omitted ones."""
         bound = self.signature.bind(*args, **kwargs)
         given: dict[str, Any] = {}
         for name, value in bound.arguments.items():
@@ -157,7 +161,7 @@ class Verb:
         return given
 
     def call(
-        self, lumos: Lumos, arguments: msgspec.Struct, *, fixed: Mapping[str, Any] = _NOTHING
+        self, lumos: Lumos, arguments: msgspec.Struct, *, fixed: Mapping[str, Any] = _NO_VALUES
     ) -> Any:
         """Call the method of a Lumos, with `fixed` values for some omitted parameters."""
         *owners, name = self.path.split(".")
@@ -182,7 +186,7 @@ class Verb:
 
 @cache
 def wire_type(hint: Any) -> Any:
-    """The type that a hint has as JSON: texts instead of times and paths, tuples of lists."""
+    """The type of a type hint in JSON, for example `str` for `Path` and a tuple for a list."""
     origin, args = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
         members = tuple(dict.fromkeys(map(wire_type, args)))
@@ -201,9 +205,9 @@ def wire_type(hint: Any) -> Any:
     return hint
 
 
-def _bounded(name: str, type: Any) -> Any:
-    """A type whose integers have bounds; those of other names are those of a 32-bit column."""
-    bounded = _INTEGERS.get(name, _SMALL)
+def _with_bounds(name: str, type: Any) -> Any:
+    """The type with bounds for integers: those of `_INTEGER_BOUNDS` by name, else 32 bits."""
+    bounded = _INTEGER_BOUNDS.get(name, _INT32)
     if type is int:
         return bounded
     if get_origin(type) is Union and int in get_args(type):
@@ -213,8 +217,8 @@ def _bounded(name: str, type: Any) -> Any:
 
 
 def _is_text(hint: Any) -> bool:
-    """Whether values of a type are texts, so that a union with `str` would be ambiguous."""
-    if hint in _TEXTUAL:
+    """Whether values of a type are strings in JSON, so that a union with `str` is ambiguous."""
+    if hint in _TEXT_TYPES:
         return True
     if get_origin(hint) is Literal:
         return all(isinstance(each, str) for each in get_args(hint))
@@ -226,28 +230,28 @@ def _is_callback(hint: Any) -> bool:
 
 
 def _function(path: str) -> Any:
-    """The function of a verb; classes of features are imported without a Lumos."""
+    """The function at a path from `Lumos`, found by return types without creating a `Lumos`."""
     *owners, name = path.split(".")
     cls: type = Lumos
     for owner in owners:
         member: Any = inspect.getattr_static(cls, owner)
         getter = member.func if isinstance(member, cached_property) else member.fget
         cls = _hints(getter)["return"]
-    found = inspect.getattr_static(cls, name)
-    return found.__func__ if isinstance(found, staticmethod) else found
+    function = inspect.getattr_static(cls, name)
+    return function.__func__ if isinstance(function, staticmethod) else function
 
 
-def _hints(of: Any) -> dict[str, Any]:
-    return typing.get_type_hints(of, localns=_names_for_type_checkers(of.__module__))
+def _hints(item: Any) -> dict[str, Any]:
+    return typing.get_type_hints(item, localns=_names_for_type_checkers(item.__module__))
 
 
 @cache
 def _names_for_type_checkers(module: str) -> dict[str, Any]:
     """The names that a module imports under `if TYPE_CHECKING`.
 
-    Features are imported when they are used, so their names are missing at run time.
+    Modules import features only when they need them, so the names are missing at run time.
     """
-    with _PARSING:
+    with _PARSE_LOCK:
         tree = ast.parse(inspect.getsource(sys.modules[module]))
     blocks = [
         node.body
