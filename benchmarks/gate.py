@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,7 +31,7 @@ print(len(by_upstream))
 
 
 def measure() -> dict[str, Any]:
-    """A first and a second run as ratios to their floors, and the memory of the larger one."""
+    """A first and a second run as ratios to their floors, and the memory of the first one."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         _make_repository(folder)
@@ -41,10 +41,12 @@ def measure() -> dict[str, Any]:
         floor: list[_Time] = []
         second: list[_Time] = []
         help_and_diff: list[_Time] = []
+        memory = 0
         for _ in range(RUNS):
             _forget(folder)
             first.append(_measure(_gate, folder))
-            memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
+            # Later children may start with as much memory as this process has after parsing.
+            memory = memory or resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
             floor.append(_measure(_parse_changed_and_load, folder, edges))
             second.append(_measure(_gate, folder))
             help_and_diff.append(_measure(_help_and_diff, folder))
@@ -56,13 +58,17 @@ def measure() -> dict[str, Any]:
         "edges": MODELS * READS,
         "first_seconds": _median(each.wall for each in first),
         "parse_changed_and_load_seconds": _median(each.wall for each in floor),
-        "times_floor": _ratio(first, floor, "wall"),
+        "times_floor": _ratio((each.wall for each in first), (each.wall for each in floor)),
         "first_processor_seconds": _median(each.processor for each in first),
         "parse_changed_and_load_processor_seconds": _median(each.processor for each in floor),
-        "times_floor_processor": _ratio(first, floor, "processor"),
+        "times_floor_processor": _ratio(
+            (each.processor for each in first), (each.processor for each in floor)
+        ),
         "second_seconds": _median(each.wall for each in second),
         "help_and_git_diff_seconds": _median(each.wall for each in help_and_diff),
-        "times_help_and_diff": _ratio(second, help_and_diff, "wall"),
+        "times_help_and_diff": _ratio(
+            (each.wall for each in second), (each.wall for each in help_and_diff)
+        ),
         "megabytes": memory,
     }
 
@@ -85,11 +91,8 @@ def _median(seconds: Iterable[float]) -> float:
     return round(statistics.median(seconds), 2)
 
 
-def _ratio(runs: Sequence[_Time], floors: Sequence[_Time], kind: str) -> float:
-    one, other = (
-        statistics.median(getattr(each, kind) for each in times) for times in (runs, floors)
-    )
-    return round(one / other, 2)
+def _ratio(runs: Iterable[float], floors: Iterable[float]) -> float:
+    return round(statistics.median(runs) / statistics.median(floors), 2)
 
 
 def _make_repository(folder: Path) -> None:

@@ -185,7 +185,11 @@ def unlink(tree: exp.Expr) -> None:
     while stack:
         node = stack.pop()
         node.parent = None
-        stack += node.iter_expressions()
+        for value in node.args.values():
+            if isinstance(value, exp.Expr):
+                stack.append(value)
+            elif isinstance(value, list):
+                stack += [each for each in value if isinstance(each, exp.Expr)]
 
 
 class _AnalysedShape(NamedTuple):
