@@ -7,16 +7,17 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlglot
 
-SCHEMAS = 5_000
-CHANGED = 50
-MODELS = 2_000
-READS = 50
-RUNS = 3
+SCHEMAS = int(os.environ.get("LUMOS_BENCH_SCHEMAS", "5000"))
+CHANGED = int(os.environ.get("LUMOS_BENCH_CHANGED", "50"))
+MODELS = int(os.environ.get("LUMOS_BENCH_MODELS", "2000"))
+READS = int(os.environ.get("LUMOS_BENCH_READS", "50"))
+RUNS = int(os.environ.get("LUMOS_BENCH_RUNS", "3"))
 COLUMNS = 20
 
 _LOAD = """
@@ -30,43 +31,68 @@ print(len(by_upstream))
 
 
 def measure() -> dict[str, Any]:
-    """A first and a second run as ratios to their floors, and the memory of the larger one."""
+    """A first and a second run as ratios to their floors, and the memory of the first one."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         _make_repository(folder)
         edges = folder.parent / f"{folder.name}.edges.json"
         edges.write_text(_edges())
-        first: list[float] = []
-        floor: list[float] = []
-        second: list[float] = []
-        help_and_diff: list[float] = []
+        first: list[_Time] = []
+        floor: list[_Time] = []
+        second: list[_Time] = []
+        help_and_diff: list[_Time] = []
         memory = 0
         for _ in range(RUNS):
             _forget(folder)
-            seconds, used = _gate(folder)
-            first.append(seconds)
-            memory = max(memory, used)
-            floor.append(_parse_changed(folder) + _load(edges))
-            seconds, used = _gate(folder)
-            second.append(seconds)
-            memory = max(memory, used)
-            help_and_diff.append(_help(folder) + _diff(folder))
+            first.append(_measure(_gate, folder))
+            # Later children may start with as much memory as this process has after parsing.
+            memory = memory or resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
+            floor.append(_measure(_parse_changed_and_load, folder, edges))
+            second.append(_measure(_gate, folder))
+            help_and_diff.append(_measure(_help_and_diff, folder))
         edges.unlink()
     return {
         "schemas": SCHEMAS,
         "changed": CHANGED,
         "models": MODELS,
         "edges": MODELS * READS,
-        "first_seconds": round(statistics.median(first), 2),
-        "parse_changed_and_load_seconds": round(statistics.median(floor), 2),
-        "times_floor": round(statistics.median(first) / statistics.median(floor), 2),
-        "second_seconds": round(statistics.median(second), 2),
-        "help_and_git_diff_seconds": round(statistics.median(help_and_diff), 2),
-        "times_help_and_diff": round(
-            statistics.median(second) / statistics.median(help_and_diff), 2
+        "first_seconds": _median(each.wall for each in first),
+        "parse_changed_and_load_seconds": _median(each.wall for each in floor),
+        "times_floor": _ratio((each.wall for each in first), (each.wall for each in floor)),
+        "first_processor_seconds": _median(each.processor for each in first),
+        "parse_changed_and_load_processor_seconds": _median(each.processor for each in floor),
+        "times_floor_processor": _ratio(
+            (each.processor for each in first), (each.processor for each in floor)
+        ),
+        "second_seconds": _median(each.wall for each in second),
+        "help_and_git_diff_seconds": _median(each.wall for each in help_and_diff),
+        "times_help_and_diff": _ratio(
+            (each.wall for each in second), (each.wall for each in help_and_diff)
         ),
         "megabytes": memory,
     }
+
+
+class _Time(NamedTuple):
+    """Elapsed seconds, and seconds of processor time of this process and its children."""
+
+    wall: float
+    processor: float
+
+
+def _measure(work: Callable[..., None], *arguments: Path) -> _Time:
+    before, started = os.times(), time.perf_counter()
+    work(*arguments)
+    wall, after = time.perf_counter() - started, os.times()
+    return _Time(wall, sum(after[:4]) - sum(before[:4]))
+
+
+def _median(seconds: Iterable[float]) -> float:
+    return round(statistics.median(seconds), 2)
+
+
+def _ratio(runs: Iterable[float], floors: Iterable[float]) -> float:
+    return round(statistics.median(runs) / statistics.median(floors), 2)
 
 
 def _make_repository(folder: Path) -> None:
@@ -116,52 +142,33 @@ def _edges() -> str:
     return f"[{', '.join(pairs)}]"
 
 
-def _gate(folder: Path) -> tuple[float, int]:
-    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    started = time.perf_counter()
+def _gate(folder: Path) -> None:
     done = subprocess.run(
         [Path(sys.executable).with_name("lumos"), "gate", "--base", "HEAD~1", "--json"],
         cwd=folder,
         capture_output=True,
         check=False,
     )
-    seconds = time.perf_counter() - started
     assert done.returncode in (0, 10, 11), done.stderr.decode()
-    used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    return seconds, max(before, used) // 1024
 
 
-def _parse_changed(folder: Path) -> float:
-    """Parse the models that read a changed table, as sqlglot alone does it."""
+def _parse_changed_and_load(folder: Path, edges: Path) -> None:
+    """Parse the models that read a changed table, as sqlglot alone does it, and load the edges."""
     changed = set(range(0, SCHEMAS, SCHEMAS // CHANGED))
     read = [
         number
         for number in range(MODELS)
         if changed & {(number * 7 + each * 101) % SCHEMAS for each in range(READS)}
     ]
-    started = time.perf_counter()
     for number in read:
         sqlglot.parse((folder / "models" / f"model_{number}.sql").read_text(), read="spark")
-    return time.perf_counter() - started
-
-
-def _load(edges: Path) -> float:
-    started = time.perf_counter()
     subprocess.run([sys.executable, "-c", _LOAD, edges], check=True, capture_output=True)
-    return time.perf_counter() - started
 
 
-def _help(folder: Path) -> float:
-    started = time.perf_counter()
+def _help_and_diff(folder: Path) -> None:
     lumos = Path(sys.executable).with_name("lumos")
     subprocess.run([lumos, "--help"], cwd=folder, check=True, capture_output=True)
-    return time.perf_counter() - started
-
-
-def _diff(folder: Path) -> float:
-    started = time.perf_counter()
     _git(folder, "diff", "HEAD~1", "HEAD")
-    return time.perf_counter() - started
 
 
 def _forget(folder: Path) -> None:

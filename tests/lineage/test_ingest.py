@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from sqlalchemy import event as sqlalchemy_event
 
 from lineage.dbt.dbt_projects import manifest, write_project
 from lineage.openlineage.test_openlineage import event
@@ -644,3 +645,26 @@ def test_two_manifests_of_one_project_are_reported_once(lake):
     assert [each.reporter for each in first.reporters] == ["dbt:shop"]
     assert [each.place for each in first.problems if each.severity == "error"] == ["dbt:shop"]
     assert lake.lumos.lineage.ingest("dev", "prod").edges.added == 0
+
+
+def test_the_number_of_queries_does_not_depend_on_the_number_of_files(lake: RecordedLake) -> None:
+    queries: list[str] = []
+
+    def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        if statement.startswith("SELECT"):
+            queries.append(statement)
+
+    def count(files: list[Path]) -> int:
+        queries.clear()
+        lake.lumos.lineage.ingest(*files)
+        return len(queries)
+
+    few, many = (
+        [
+            write(f"{folder}/{folder}_{number}.sql", "select id, amount from raw.orders")
+            for number in range(files)
+        ]
+        for folder, files in (("few", 2), ("many", 12))
+    )
+    sqlalchemy_event.listen(lake.store._database.engine, "before_cursor_execute", note)
+    assert count(few) == count(many)

@@ -1,5 +1,8 @@
 """Names in SQL, places and URNs find their datasets."""
 
+import subprocess
+import sys
+
 import pytest
 
 from lumos.config.sql_names import SqlName
@@ -340,3 +343,18 @@ def test_a_table_is_found_by_the_name_of_a_dataset(table: str, urn: str) -> None
     )
     found = names.find(TableName(parts=tuple(table.split("."))), dialect="spark")
     assert found.urn == urn
+
+
+def test_a_platform_that_is_no_dialect_does_not_import_all_dialects() -> None:
+    code = """
+import sys
+from lumos.errors import UnknownName
+from lumos.lineage.sql.dialects import find_dialect
+try:
+    find_dialect("schema")
+except UnknownName as problem:
+    assert "snowflake" in problem.known
+print("sqlglot.dialects.snowflake" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

@@ -2,7 +2,12 @@
 
 import pytest
 
-from lumos.model.conversions.sql_table import SqlTable, rendered_in_sql, tables_from_sql
+from lumos.model.conversions.sql_table import (
+    SqlTable,
+    SqlTableReader,
+    rendered_in_sql,
+    tables_from_sql,
+)
 from lumos.model.conversions.sql_types import Dialect
 from lumos.model.schema import parse_schema
 from lumos.model.types import SchemaSyntaxError
@@ -167,3 +172,10 @@ def test_a_schema_is_shown_with_the_types_that_the_dialect_has() -> None:
         "id DECIMAL(10,0) NOT NULL KEY\nat TIMESTAMP(us)"
     )
     assert str(rendered_in_sql(schema, "hive")) == "id INT32 NOT NULL KEY\nat TIMESTAMP(ns)"
+
+
+def test_a_table_created_from_a_query_is_rejected_before_the_query_is_read() -> None:
+    reader = SqlTableReader(f"create table t as select {', '.join(['a'] * 1_000)}", "postgres")
+    with pytest.raises(SchemaSyntaxError, match="without a list of columns"):
+        reader.tables()
+    assert len(reader.tokens) < 10

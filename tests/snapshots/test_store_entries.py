@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from sqlalchemy import event as sqlalchemy_event
 
 from lumos import Lumos
 from lumos.model.catalog import CatalogEntry, Timestamps
@@ -172,3 +173,21 @@ def test_words_about_a_dataset_are_found_once_it_is_put(store: Store) -> None:
     put(store, orders(documentation=Documentation(description="who bought marmalade")))
     found, _ = store.search("marmalade", Facets(), limit=5)
     assert [each.urn for each in found] == [URN]
+
+
+def test_new_datasets_are_written_together(store: Store) -> None:
+    urns = [f"{URN}_{number}" for number in range(20)]
+    entries = {urn: msgspec.structs.replace(orders(schema=WIDE), urn=urn) for urn in urns}
+    written: list[str] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        written.append(statement)
+
+    with store.transaction() as transaction:
+        before = transaction.entries.get(list(entries))
+        sqlalchemy_event.listen(store._database.engine, "before_cursor_execute", note)
+        for urn, entry in entries.items():
+            put_entry(transaction, entry, before=before.get(urn), at=AT)
+        assert written == []
+    assert sum(statement.startswith("INSERT INTO schema_version") for statement in written) == 1
+    assert {urn: got(store, urn) for urn in urns} == entries

@@ -50,7 +50,7 @@ class _SqlUnit:
     @property
     def words(self) -> set[str]:
         """All words in the files."""
-        return {word for data in self._contents for word in _words(_decode(data))}
+        return set().union(*(_words(_decode(data)) for data in self._contents))
 
     def add(self, path: str, data: bytes) -> None:
         self.files.add(path)

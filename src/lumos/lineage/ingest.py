@@ -78,7 +78,7 @@ class LineageIngest:
         self._progress = progress
         self._at = datetime.now(UTC)
         self._names = load_name_index(settings, store)
-        self._schemas = SchemaCache(store)
+        self._schemas = SchemaCache(store, self._names)
         self._resolver = ReferenceResolver(
             self._names, self._schemas, at=self._at, by=current_user()
         )
@@ -229,8 +229,10 @@ class LineageIngest:
             return
         remaining = iter(resolved)
         while batch := list(islice(remaining, _BATCH_SIZE)):
-            for each, counts in zip(batch, self._write_batch(self._store, batch), strict=True):
-                yield each, counts, self._annotate(each)
+            all_counts = self._write_batch(self._store, batch)
+            annotating = self._store.annotations.annotating({each.reporter for each in batch})
+            for each, counts in zip(batch, all_counts, strict=True):
+                yield each, counts, self._annotate(each, annotating)
 
     def _write_batch(self, store: Store, resolved: Sequence[ResolvedLineage]) -> list[EdgeCounts]:
         counts: list[EdgeCounts] = []
@@ -271,11 +273,11 @@ class LineageIngest:
             pass
         return counts
 
-    def _annotate(self, resolved: ResolvedLineage) -> int:
-        assert self._store is not None
+    def _annotate(self, resolved: ResolvedLineage, annotating: Collection[str]) -> int:
+        """Apply annotations; `annotating` are the reporters with earlier ones."""
         # A shortcut: most files neither have annotations of known datasets nor had any.
         annotations = [each for each in resolved.annotations if each[0] in self._names]
-        if not annotations and not self._store.annotations.urns(resolved.reporter):
+        if not annotations and resolved.reporter not in annotating:
             return 0
         return self._apply_annotations(resolved.reporter, annotations, resolved.analysed_targets)
 

@@ -43,10 +43,14 @@ _CASE_SENSITIVE = frozenset(("postgres",))
 
 
 class SchemaCache:
-    """The schemas of datasets, each loaded once."""
+    """The schemas of datasets, each loaded once.
 
-    def __init__(self, store: Store | None) -> None:
+    `datasets` knows the URNs of all datasets in the store, so that others need no query.
+    """
+
+    def __init__(self, store: Store | None, datasets: NameIndex | None = None) -> None:
         self._store = store
+        self._datasets = datasets
         self._schemas: dict[str, Schema | None] = {}
         # Column names of the schema, by exact and lower-case name.
         self._column_names: dict[str, dict[str, str]] = {}
@@ -62,7 +66,8 @@ class SchemaCache:
     def load(self, urns: Iterable[str]) -> None:
         """Load the schemas of several datasets at once."""
         missing_urns = {*urns} - self._schemas.keys()
-        current = {} if self._store is None else self._store.schemas.current(missing_urns)
+        stored = {urn for urn in missing_urns if self._datasets is None or urn in self._datasets}
+        current = self._store.schemas.current(stored) if self._store is not None and stored else {}
         self._schemas |= {urn: current.get(urn) for urn in missing_urns}
 
     def path_in_schema_case(self, urn: str, path: str) -> str:

@@ -5,6 +5,7 @@ step.
 """
 
 import re
+from functools import lru_cache
 from typing import Final
 
 from lumos.model.types import quoted_name
@@ -40,6 +41,8 @@ def is_within(path: str, outer: str) -> bool:
     return path == outer or (path.startswith(outer) and path[len(outer)] in _SEPARATORS)
 
 
+# Cached: the columns of a repository are part of many edges.
+@lru_cache(maxsize=16_384)
 def lineage_steps(path: str) -> tuple[str, ...]:
     """The steps of a path in lineage, starting with the column; other text is one column name."""
     steps = tuple(_LINEAGE_STEP.findall(path))

@@ -137,7 +137,7 @@ class GitRepository:
     def read(self, files: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
         """The contents of files by their blob ids, in the order of their names."""
         names = sorted(files)
-        contents = self._contents([files[name] for name in names]) if names else []
+        contents = self._contents([files[name] for name in names]) if names else ()
         return zip(names, contents, strict=True)
 
     def submodules(self, commit: str) -> dict[str, str]:
@@ -278,10 +278,9 @@ class GitRepository:
         readable = {urn: each for urn, each in datasets.items() if urn not in unreadable}
         return _ReadableSchemas(readable, frozenset(unreadable), tuple(remarks))
 
-    def _contents(self, ids: Iterable[str]) -> list[bytes]:
+    def _contents(self, ids: Iterable[str]) -> Iterator[bytes]:
         requested = "".join(f"{id}\n" for id in ids).encode()
         output = self._git("cat-file", "--batch", stdin=requested)
-        contents = []
         position = 0
         while position < len(output):
             end = output.index(b"\n", position)
@@ -291,9 +290,8 @@ class GitRepository:
                     f"The repository lacks the object {header[0].decode()}. Check it: git fsck"
                 )
             size = int(header[-1])
-            contents.append(output[end + 1 : end + 1 + size])
+            yield output[end + 1 : end + 1 + size]
             position = end + size + 2
-        return contents
 
     def _git(self, *arguments: str, stdin: bytes = b"", check: bool = True) -> bytes:
         result = self._run(*arguments, stdin=stdin)

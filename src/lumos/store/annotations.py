@@ -15,7 +15,7 @@ from lumos.model.annotation import (
 )
 from lumos.store import tables
 from lumos.store.database import Database, hash_name
-from lumos.store.statements import batches, replace
+from lumos.store.statements import among, batches, replace
 
 
 class StoredAnnotations:
@@ -55,6 +55,14 @@ class StoredAnnotations:
         begins = _ROW.reporter.startswith(prefix, autoescape=True)
         with self._database.reading() as connection:
             return tuple(connection.execute(statement.where(begins)).scalars())
+
+    def annotating(self, reporters: Collection[str]) -> frozenset[str]:
+        """Those of the given reporters that have annotated a dataset."""
+        with self._database.reading() as connection:
+            keys = {_reporter_key(each) for each in reporters}
+            statement = select(_ROW.reporter).distinct()
+            found = connection.scalars(statement.where(among(connection, _ROW.reporter_key, keys)))
+            return frozenset(found).intersection(reporters)
 
     def urns(self, reporter: str) -> tuple[str, ...]:
         """The datasets that a reporter has annotated."""

@@ -232,7 +232,7 @@ class Transaction:
         row = schema_row(schema)
         hash: str = row["hash"]
         if hash not in self._saved_schemas:
-            self._collect(tables.schema_body, row)
+            self.collect(tables.schema_body, row)
             self._saved_schemas[hash] = schema
         return hash
 
@@ -240,7 +240,7 @@ class Transaction:
         """Record the identity, versions and fingerprints of a dataset."""
         self._mark_written(dataset.urn)
         self._loaded.pop(dataset.urn, None)
-        self._collect(tables.dataset, msgspec.structs.asdict(dataset))
+        self.collect(tables.dataset, msgspec.structs.asdict(dataset))
 
     def save_aspect(
         self, urn: str, name: str, value: Aspect | Any, *, writer: str, at: datetime
@@ -258,7 +258,7 @@ class Transaction:
         self._mark_written(urn)
         common = {"urn": urn, "writer": writer, "updated_at": at}
         for name, each in aspects.items():
-            self._collect(tables.aspect, {**common, "name": name, "body": to_json(each)})
+            self.collect(tables.aspect, {**common, "name": name, "body": to_json(each)})
         if isinstance(statistics := aspects.get("statistics"), Statistics):
             self._sizes[urn] = size_row(urn, statistics, at=at)
         if "lineage" in aspects:
@@ -320,7 +320,7 @@ class Transaction:
             "event_id": event.event_id,
             "recorded_at": event.at,
         }
-        self._collect(tables.schema_version, row)
+        self.collect(tables.schema_version, row)
 
     def schema_memory(self, urn: str) -> bytes | None:
         """The state of scans about a dataset's schemas, encoded by discovery."""
@@ -391,7 +391,7 @@ class Transaction:
 
     def drop_alias(self, urn: str) -> None:
         """Remove an alias, so that its URN can be used for another dataset."""
-        self._collect(tables.alias, {"urn": urn})
+        self.collect(tables.alias, {"urn": urn})
 
     def save_scan(self, scan: FinishedScan) -> None:
         """Make the manifest of a scan the current one of its source."""
@@ -419,7 +419,8 @@ class Transaction:
     def _dialect(self) -> str:
         return self._connection.dialect.name
 
-    def _collect(self, table: Table, row: dict[str, Any]) -> None:
+    def collect(self, table: Table, row: dict[str, Any]) -> None:
+        """Write a row of one of the tables in `_COLLECTED` before the next other statement."""
         self._pending.setdefault(table, []).append(row)
 
     def insert_once(self, table: Table, row: dict[str, Any]) -> bool:
@@ -497,9 +498,8 @@ class EntryWriter:
         """Replace all extras of a dataset."""
         if not is_new:
             self._connection.execute(_DELETE_EXTRAS, {"urn": urn})
-        if extras:
-            rows = [{"urn": urn, "name": name, "body": body} for name, body in extras.items()]
-            self._connection.execute(tables.extras.insert(), rows)
+        for name, body in extras.items():
+            self._transaction.collect(tables.extras, {"urn": urn, "name": name, "body": body})
 
     def put_versions(
         self, urn: str, versions: Sequence[NewVersion], *, is_new: bool = False
@@ -507,12 +507,9 @@ class EntryWriter:
         """Replace the schema history of a dataset, oldest version first."""
         if not is_new:
             self._connection.execute(_DELETE_VERSIONS, {"urn": urn})
-        if versions:
-            rows = [
-                {"urn": urn, "number": number, **version._asdict()}
-                for number, version in enumerate(versions, start=1)
-            ]
-            self._connection.execute(tables.schema_version.insert(), rows)
+        for version in versions:
+            row = {"urn": urn, "version_of": urn, **version._asdict()}
+            self._transaction.collect(tables.schema_version, row)
 
     def reported(self, urn: str) -> tuple[ReportedUpstream, ...]:
         """The upstream edges of a dataset by all reporters."""
@@ -583,6 +580,7 @@ _COLLECTED: Final[dict[Table, Callable[[str], Executable]]] = {
     tables.schema_body: lambda dialect: insert_missing(dialect, tables.schema_body),
     tables.dataset: lambda dialect: replace(dialect, tables.dataset, "created_at"),
     tables.aspect: lambda dialect: replace(dialect, tables.aspect),
+    tables.extras: lambda dialect: replace(dialect, tables.extras),
     tables.schema_version: lambda dialect: insert_missing(
         dialect, tables.schema_version, number=_NEXT_NUMBER
     ),

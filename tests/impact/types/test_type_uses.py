@@ -1,5 +1,8 @@
 """What statements do with values whose type, nulls or existence change."""
 
+import gc
+import weakref
+
 import pytest
 
 from lumos.impact.rules.type_uses import OutputColumn, StatementEffect, TableVersions, TypeUse
@@ -449,3 +452,30 @@ def test_all_columns_are_typed_where_somebody_asks() -> None:
 )  # fmt: skip
 def test_types_come_back_from_the_parser_as_they_went(type: str) -> None:
     assert from_sqlglot(to_sqlglot(parse_type(type))) == parse_type(type)
+
+
+def test_the_tables_of_a_statement_are_freed_without_the_garbage_collector() -> None:
+    tables = {
+        ("events",): TableVersions.of(
+            "events", parse_schema(BEFORE), parse_schema(retyped(user_id="INT64"))
+        ),
+        ("sessions",): TableVersions.of("sessions", parse_schema(OTHER)),
+    }
+
+    def table(parts: tuple[str, ...]) -> TableVersions | None:
+        return tables.get(parts)
+
+    sql = (
+        "create table t as with c as (select upper(user_id) as u, amount from events) "
+        "select coalesce(u, '') as u, s.sid from c left join sessions s on c.u = s.user_id"
+    )
+    gc.disable()
+    try:
+        assert effects(
+            sql, dialect="spark", tables=table, is_wanted=lambda _: True, with_fields=True
+        )
+        freed = weakref.ref(table)
+        del table
+        assert freed() is None
+    finally:
+        gc.enable()

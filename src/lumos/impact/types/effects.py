@@ -19,7 +19,7 @@ from lumos.impact.rules.type_uses import (
 )
 from lumos.impact.types.uses import ColumnReference, TypeUseCollector
 from lumos.impact.types.values import UNKNOWN_CHANGE, ExpressionTypes, Tables, ValueChange
-from lumos.lineage.sql.analysis import analyse
+from lumos.lineage.sql.analysis import analyse, unlink
 from lumos.lineage.sql.context import FromItem, Scope, SqlWatcher
 from lumos.lineage.sql.deep_process import DeepProcessFailed, call_in_deep_process
 from lumos.lineage.sql.dialects import find_dialect, in_original_case
@@ -65,9 +65,11 @@ def _analyse_script(
     sql: str, dialect: str | None, with_fields: bool, tables: Tables,
     is_wanted: Callable[[Parts], bool],
 ) -> tuple[StatementEffect, ...]:  # fmt: skip
-    return _ScriptAnalysis(dialect, tables).effects(
-        sql, dialect, is_wanted, with_fields=with_fields
-    )
+    analysis = _ScriptAnalysis(dialect, tables)
+    try:
+        return analysis.effects(sql, dialect, is_wanted, with_fields=with_fields)
+    finally:
+        analysis.release()
 
 
 class _Write(NamedTuple):
@@ -132,6 +134,15 @@ class _ScriptAnalysis(SqlWatcher):
             for write in self._writes
             if is_wanted(write.table)
         )
+
+    def release(self) -> None:
+        """Free the trees and types without the garbage collector.
+
+        `tables` leads to everything downstream of a change, which would stay in memory with them.
+        """
+        for statement in self._statements:
+            unlink(statement.node)
+        self._values.release()
 
     # Callbacks of the SQL reader.
 

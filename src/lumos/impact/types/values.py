@@ -104,6 +104,10 @@ class ExpressionTypes:
         # The columns of whole rows used as one value, by the id of the node.
         self.rows_by_node: dict[int, Sequence[QueryColumn]] = {}
 
+    def release(self) -> None:
+        """Break the reference cycle with the nullability of expressions."""
+        del self._nullability
+
     def versions(self, table: Parts) -> TableVersions | None:
         """The versions of a table, if it is known."""
         if table not in self._versions:

@@ -296,6 +296,16 @@ class AnalysisContext:
         self.named_rows.clear()
         self.variable_values.clear()
 
+    def release(self) -> None:
+        """Drop the references to tokens and callers.
+
+        The readers and the context refer to each other, so that all of this would stay in memory
+        until garbage collection.
+        """
+        self.source = SourceText("", ())
+        self.watcher = SqlWatcher()
+        self._column_provider = no_columns
+
     def count_origins(self, count: int) -> None:
         """Add to the number of columns and origins of a statement; raises StatementTooLarge."""
         self._origin_count += count

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from sqlglot import Token, TokenType, exp
+from sqlglot.dialects import DIALECT_MODULE_NAMES
 from sqlglot.dialects.dialect import Dialect, NormalizationStrategy
 from sqlglot.errors import SqlglotError
 
@@ -84,8 +85,8 @@ def find_dialect(name: str | None) -> Dialect:
     try:
         return Dialect.get_or_raise(key or None)
     except ValueError:
-        known_names = [each for each in Dialect.classes if each]
-        raise UnknownName("SQL dialect", name or "", known_names) from None
+        # `Dialect.classes` would import all dialects, and many platforms are no dialect.
+        raise UnknownName("SQL dialect", name or "", DIALECT_MODULE_NAMES) from None
 
 
 def dialect_label(dialect: Dialect) -> str:

@@ -113,13 +113,16 @@ class SqlTableReader:
     def __init__(self, text: str, dialect: Dialect) -> None:
         self.text = text
         self.dialect: Dialect = dialect
-        self.tokens = [
-            _Token(match.lastgroup or "", match.group(), match.start())
-            for match in _TOKENS.finditer(text)
-            if match.lastgroup != "space"
-        ]
-        self.tokens.append(_Token("end", "", len(text)))
+        # The tokens so far: most texts that declare no columns fail at one of the first.
+        self.tokens: list[_Token] = []
+        self._remaining = self._read_tokens()
         self.at = 0
+
+    def _read_tokens(self) -> Iterator[_Token]:
+        for match in _TOKENS.finditer(self.text):
+            if match.lastgroup != "space":
+                yield _Token(match.lastgroup or "", match.group(), match.start())
+        yield _Token("end", "", len(self.text))
 
     def tables(self) -> tuple[SqlTable, ...]:
         found: dict[str, SqlTable] = {}
@@ -382,11 +385,14 @@ class SqlTableReader:
             pass
 
     def _peek(self, ahead: int = 0) -> _Token:
-        return self.tokens[min(self.at + ahead, len(self.tokens) - 1)]
+        position = self.at + ahead
+        while len(self.tokens) <= position and (token := next(self._remaining, None)) is not None:
+            self.tokens.append(token)
+        return self.tokens[min(position, len(self.tokens) - 1)]
 
     def _next(self) -> _Token:
         token = self._peek()
-        self.at = min(self.at + 1, len(self.tokens) - 1)
+        self.at += token.kind != "end"
         return token
 
     def _take(self, *words: str) -> bool:

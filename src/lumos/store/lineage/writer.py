@@ -259,7 +259,8 @@ class LineageWriter:
         self, reports: Mapping[str, Sequence[Edge]], *, at: datetime, add_only: bool = False
     ) -> dict[str, LineageChanges]:
         """Replace the edges of the given reporters, or with `add_only` add and update them."""
-        self._lock(reports)
+        # Sorted, so that two writers cannot deadlock.
+        lock_in_transaction(self._connection, *(f"lineage {name}" for name in sorted(reports)))
         self._reported.clear()
         reporters = self._update_reporters(reports, at=at)
         urns = {
@@ -356,10 +357,6 @@ class LineageWriter:
             is_deleted = among(self._connection, EDGE.id, deleted)
             self._connection.execute(delete(tables.lineage_edge).where(is_deleted))
             self._has_graph_changes = True
-
-    def _lock(self, names: Iterable[str]) -> None:
-        for name in sorted(names):
-            lock_in_transaction(self._connection, f"lineage {name}")
 
     def _reporter_ids(self, names: Collection[str]) -> dict[str, int]:
         reporter = tables.lineage_reporter.c
