@@ -20,7 +20,7 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.event import listen
+from sqlalchemy.event import listen, remove
 
 from lumos.actor import current_actor
 from lumos.model.change import ChangeEvent, EventType
@@ -202,6 +202,13 @@ class Transaction:
     def _mark_written(self, urn: str) -> None:
         self._written[urn] = None
         self.catalog_outbox.add(urn)
+
+    def close(self) -> None:
+        """Stop listening to the connection, which would keep all that was written in memory.
+
+        The two refer to each other, and such objects are freed late.
+        """
+        remove(self._connection, "before_cursor_execute", self._write_pending)
 
     def finish(self) -> None:
         """Write the collected rows and update the search index."""

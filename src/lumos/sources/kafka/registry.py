@@ -5,8 +5,9 @@ The API is that of Confluent's registry; Apicurio, Karapace and Redpanda have it
 
 import base64
 import ssl
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Final, NamedTuple, TypeVar
@@ -26,6 +27,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _PARALLEL: Final = 8
+_MAX_WAITING: Final = 100
 _NOT_ALLOWED: Final = (401, 403)
 _NOT_FOUND: Final = 404
 _OK: Final = 200
@@ -235,10 +237,19 @@ class SchemaRegistry:
         return self._referenced_schemas[key]
 
     def each(self, items: Iterable[T], work: Callable[[T], R]) -> Iterator[R]:
-        """Run `work` for all items in parallel; results have the order of the items."""
+        """Run `work` for all items in parallel; results have the order of the items.
+
+        Few results wait for the caller, which may be slower.
+        """
         pool = ThreadPoolExecutor(_PARALLEL, thread_name_prefix="lumos-registry")
+        waiting: deque[Future[R]] = deque()
         try:
-            yield from pool.map(work, items)
+            for item in items:
+                if len(waiting) == _MAX_WAITING:
+                    yield waiting.popleft().result()
+                waiting.append(pool.submit(work, item))
+            while waiting:
+                yield waiting.popleft().result()
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 

@@ -8,6 +8,7 @@ from urllib.parse import unquote
 
 from lumos.config.sources import KafkaSourceSettings as Settings
 from lumos.errors import did_you_mean
+from lumos.model.compressed_list import CompressedList
 from lumos.model.conversions.avro import KnownColumns
 from lumos.model.dataset import Location, Statistics
 from lumos.model.discovery import (
@@ -168,7 +169,8 @@ class _TopicScan:
         self._remark_denied("offsets", "Describe", ranges.denied)
         subjects = self._subjects(topics)
         samples = self._samples(subjects, ranges.found)
-        datasets: list[FoundDataset] = []
+        datasets = CompressedList(FoundDataset)
+        paths: set[str] = set()
         for number, (task, found) in enumerate(self._schemas(subjects, samples), start=1):
             if number % _REPORT_INTERVAL == 0:
                 report_progress(number / len(topics))
@@ -178,17 +180,17 @@ class _TopicScan:
             self._problems += found.problems
             name = task.topic.name
             identity = ids.found.get(name)
-            datasets.append(
-                self._dataset(
-                    task.topic,
-                    found,
-                    identity=identity,
-                    configs=configs.found.get(name) or self._earlier_configs(name),
-                    ranges=ranges.found.get(name),
-                )
+            dataset = self._dataset(
+                task.topic,
+                found,
+                identity=identity,
+                configs=configs.found.get(name) or self._earlier_configs(name),
+                ranges=ranges.found.get(name),
             )
-        reads = tuple(self._reads({each.path for each in datasets}))
-        return Discovery(datasets=tuple(datasets), problems=tuple(self._problems), reads=reads)
+            paths.add(dataset.path)
+            datasets.append(dataset)
+        reads = tuple(self._reads(paths))
+        return Discovery(datasets=datasets, problems=tuple(self._problems), reads=reads)
 
     def _earlier_configs(self, topic: str) -> dict[str, str]:
         """The recorded settings of a topic whose settings cannot be read now."""
