@@ -13,6 +13,7 @@ from lumos.config.secret import ConnectionString
 from lumos.config.sources import SqlSourceSettings
 from lumos.discovery.reports import IngestReport
 from lumos.model.compressed_list import CompressedList
+from lumos.model.json_codec import from_json, to_json
 from lumos.sources.sql import SqlSource
 
 pytestmark = pytest.mark.usefixtures("workplace")
@@ -70,7 +71,7 @@ def test_a_scan_of_many_tables_reports_and_records_all_of_them(tmp_path: Path) -
     assert [(each.name, each.change) for each in second.datasets] == [
         (name, "unchanged") for name in names
     ]
-    decoded = msgspec.json.decode(msgspec.json.encode(list(second.datasets)))
+    decoded = msgspec.json.decode(to_json(second.datasets))
     assert [each["name"] for each in decoded] == names
     with closing(sqlite3.connect(tmp_path / "shop.db")) as connection:
         connection.execute("DROP TABLE table_0007")
@@ -97,8 +98,6 @@ def test_a_dataset_of_two_sources_is_reported_once(tmp_path: Path) -> None:
 def test_a_report_of_many_tables_is_read_from_its_json(tmp_path: Path) -> None:
     url = database(tmp_path / "shop.db", range(60))
     report = Lumos(overrides={"sources": [{"type": "sql", "connection_string": url}]}).ingest()
-    from lumos.model.json_codec import from_json, to_json
-
     assert list(from_json(to_json(report), IngestReport).datasets) == list(report.datasets)
 
 
