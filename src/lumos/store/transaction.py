@@ -185,6 +185,13 @@ class Transaction:
         """Write the collected rows, parents before their children."""
         pending, events = self._pending, self._pending_events
         self._pending, self._pending_events = {}, []
+        if datasets := pending.get(tables.dataset):
+            # A dataset with a long schema history is saved for each version.
+            last = {row["urn"]: row for row in datasets}
+            created = {row["urn"]: row["created_at"] for row in reversed(datasets)}
+            pending[tables.dataset] = [
+                {**row, "created_at": created[urn]} for urn, row in last.items()
+            ]
         for table, statement_for in _COLLECTED.items():
             if rows := pending.get(table):
                 self._execute(statement_for(self._dialect), rows)

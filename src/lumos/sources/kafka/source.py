@@ -312,11 +312,15 @@ class _TopicScan:
         properties = {"schema_from": _REGISTERED}
         problems: list[Problem] = []
         for subject in subjects:
-            numbers = registry.versions(subject.subject)
             last = recorded.get(subject)
+            schemas: Iterable[RegisteredSchema | None]
+            if last is None and (history := registry.history(subject.subject)):
+                schemas, numbers = history, [each.version for each in history]
+            else:
+                numbers = registry.versions(subject.subject)
+                wanted = [each for each in numbers if last not in numbers or each >= (last or 0)]
+                schemas = (registry.schema(subject.subject, number) for number in wanted)
             is_known = last is not None and last in numbers
-            wanted = [number for number in numbers if not is_known or number >= (last or 0)]
-            schemas = (registry.schema(subject.subject, number) for number in wanted)
             columns: KnownColumns = {}
             versions = [
                 parsed
