@@ -45,6 +45,7 @@ from benchmarks import (
     snapshot,
     sql_lineage,
     start,
+    table_memory,
     tables,
     watch,
 )
@@ -86,6 +87,7 @@ MEASUREMENTS: dict[str, Callable[[], dict[str, Any]]] = {
     "sql_lineage": sql_lineage.measure,
     "spark_start": start.measure_spark,
     "start": start.measure,
+    "table_memory": table_memory.measure,
     "tables": tables.measure,
     "watch": watch.measure,
     "watch_backlog": watch.measure_backlog,

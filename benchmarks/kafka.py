@@ -1,6 +1,6 @@
 """A registry of 1,000 subjects with 10 versions each: reading and recording, against bare HTTP.
 
-BENCH_KAFKA_SUBJECTS sets another number of subjects.
+BENCH_KAFKA_SUBJECTS and BENCH_KAFKA_TIMES set other numbers of subjects and rounds.
 """
 
 import http.client
@@ -31,7 +31,7 @@ from lumos.sources.kafka.cluster import (
 
 SUBJECTS = int(os.environ.get("BENCH_KAFKA_SUBJECTS", "1000"))
 VERSIONS = 10
-TIMES = 3
+TIMES = int(os.environ.get("BENCH_KAFKA_TIMES", "3"))
 _PARALLEL = 8
 
 
@@ -40,10 +40,13 @@ class _Brokers:
 
     address = "kafka://broker:9092"
 
+    def __init__(self, topics: int) -> None:
+        self._topics = topics
+
     def topics(self) -> list[Topic]:
         return [
             Topic(name=f"topic-{number}", partitions=1, replication_factor=1)
-            for number in range(SUBJECTS)
+            for number in range(self._topics)
         ]
 
     def topic_ids(self, names: Sequence[str]) -> TopicFacts:
@@ -68,9 +71,13 @@ class _Brokers:
 
 
 def measure() -> dict[str, Any]:
-    """Median seconds of bare requests, reads and scans in one process, by turns."""
+    """Median seconds of bare requests, reads and scans in one process, by turns.
+
+    A scan without topics comes first: it takes the imports. One in each round takes a new store.
+    """
+    topics = 0
     with (
-        patch("lumos.sources.kafka.source.KafkaCluster", lambda _: _Brokers()),
+        patch("lumos.sources.kafka.source.KafkaCluster", lambda _: _Brokers(topics)),
         serving("registry_stub", str(SUBJECTS), str(VERSIONS)) as url,
         tempfile.TemporaryDirectory() as folder,
     ):
@@ -84,9 +91,16 @@ def measure() -> dict[str, Any]:
                 ],
             }
             report = Lumos(environment={}, overrides=overrides).ingest()
-            assert len(report.datasets) == SUBJECTS
+            assert len(report.datasets) == topics
 
+        started, used = time.perf_counter(), time.process_time()
+        scan("store-of-imports")
+        imports = {
+            "seconds": round(time.perf_counter() - started, 2),
+            "cpu_seconds": round(time.process_time() - used, 2),
+        }
         works: dict[str, Callable[[int], object]] = {
+            "lumos_scan_of_no_topics": lambda turn: scan(f"empty-store-{turn}"),
             "bare_requests": lambda _: _bare_requests(url),
             "lumos_read": lambda _: source.KafkaSource(section).read(lambda _share: None),
             "lumos_first_scan": lambda turn: scan(f"store-{turn}"),
@@ -96,20 +110,24 @@ def measure() -> dict[str, Any]:
         cpu: dict[str, list[float]] = {name: [] for name in works}
         for turn in range(TIMES):
             for name, work in works.items():
+                topics = 0 if name == "lumos_scan_of_no_topics" else SUBJECTS
                 started, used = time.perf_counter(), time.process_time()
                 work(turn)
                 wall[name].append(time.perf_counter() - started)
                 cpu[name].append(time.process_time() - used)
-    base = statistics.median(wall["bare_requests"])
+    walls = {name: statistics.median(times) for name, times in wall.items()}
+    cpus = {name: statistics.median(times) for name, times in cpu.items()}
     return {
         "subjects": SUBJECTS,
         "versions_each": VERSIONS,
         "requests": 1 + SUBJECTS * (2 + VERSIONS),
+        "first_scan_of_no_topics": imports,
         **{
             name: {
-                "seconds": round(statistics.median(wall[name]), 2),
-                "cpu_seconds": round(statistics.median(cpu[name]), 2),
-                "times_bare_requests": round(statistics.median(wall[name]) / base, 2),
+                "seconds": round(walls[name], 2),
+                "cpu_seconds": round(cpus[name], 2),
+                "times_bare_requests": round(walls[name] / walls["bare_requests"], 2),
+                "times_cpu_of_bare_requests": round(cpus[name] / cpus["bare_requests"], 2),
             }
             for name in works
         },

@@ -54,8 +54,7 @@ class RecordedLake:
         recorder = self.recorder()
         parsed = parse_schema(schema)
         found = [self._found(name, parsed, renamed_from) for name in names]
-        known = self.store.known(source=SOURCE)
-        outcomes = recorder.record([(urn_of(each.path), each) for each in found], known)
+        outcomes = recorder.record([(urn_of(each.path), each) for each in found])
         return [outcome.event for outcome in outcomes if outcome.event is not None]
 
     def see_below(self, root: str, names: Iterable[str]) -> None:
@@ -69,7 +68,7 @@ class RecordedLake:
                 like, path=path, format="csv", location=Location(uri=path)
             )
             found.append((urn_of(path), each))
-        list(recorder.record(found, {}))
+        list(recorder.record(found))
 
     def _found(self, name: str, schema: Schema, renamed_from: str | None) -> FoundDataset:
         return FoundDataset(

@@ -12,8 +12,8 @@ import time
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
-from typing import Any, Self
-from urllib.parse import unquote, urlsplit
+from typing import Any, Literal, Self
+from urllib.parse import parse_qs, unquote, urlsplit
 
 
 class RegistryStub:
@@ -26,6 +26,8 @@ class RegistryStub:
         self.broken: set[str] = set()
         self.login: str | None = None
         self.delay = 0.0
+        # How it lists the schemas of all subjects that begin with a text.
+        self.lists_schemas: Literal["by_prefix", "all", "never", "broken"] = "by_prefix"
         # Answers lists several times over.
         self.repeats = 1
         self.requests: Counter[str] = Counter()
@@ -62,6 +64,17 @@ class RegistryStub:
         match parts:
             case ["subjects"]:
                 return 200, list(self.subjects) * self.repeats
+            case ["schemas"] if self.lists_schemas == "broken":
+                return 500, {"error_code": 50001, "message": "Error in the backend data store"}
+            case ["schemas"] if self.lists_schemas != "never":
+                (prefix,) = parse_qs(urlsplit(path).query)["subjectPrefix"]
+                prefix = "" if self.lists_schemas == "all" else prefix
+                return 200, [
+                    each
+                    for subject, versions in self.subjects.items()
+                    if subject.startswith(prefix) and subject not in self.denied | self.broken
+                    for each in versions.values()
+                ] * self.repeats
             case ["subjects", subject, *_] if subject in self.denied:
                 return 403, {"error_code": 40301, "message": "User is denied operation Read"}
             case ["subjects", subject, *_] if subject in self.broken:

@@ -32,5 +32,5 @@ def record(
         drift=(),
         content=content or schema[-32:],
     )
-    (outcome,) = recorder.record([(name, found)], store.known(source=SOURCE))
+    (outcome,) = recorder.record([(name, found)])
     assert outcome.event is not None, "nothing changed"

@@ -17,6 +17,7 @@ from lumos.doctor import _sources
 from lumos.errors import LumosError, MisuseError
 from lumos.model.change import ChangeEvent, EventType
 from lumos.model.dataset import Documentation, Owner, Ownership
+from lumos.model.json_codec import to_json
 from lumos.sources import SourceNotUsable
 from lumos.store import Store
 
@@ -395,7 +396,7 @@ def test_an_address_may_be_named_and_nothing_keeps_its_password(
         b"hush-4711" not in file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()
     )
     assert "hush-4711" not in caplog.text
-    assert b"hush-4711" not in msgspec.json.encode(report)
+    assert b"hush-4711" not in to_json(report)
 
 
 def test_an_address_of_no_known_kind_hides_its_password() -> None:

@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pyarrow as pa
 import pytest
 
@@ -15,6 +14,7 @@ from files import write_parquet, write_text
 from lumos import Lumos
 from lumos.discovery.reports import IngestReport
 from lumos.errors import LumosError
+from lumos.model.json_codec import to_json
 from lumos.sources import SourceNotUsable
 
 pytestmark = pytest.mark.usefixtures("spark", "workplace")
@@ -39,7 +39,7 @@ def lake(tmp_path: Path) -> Path:
 
 def what_was_found(report: IngestReport, root: str, platform: str) -> list[dict[str, Any]]:
     """The datasets of a report, without what can only differ: the place and the times."""
-    text = msgspec.json.encode(report.datasets).decode()
+    text = to_json(report.datasets).decode()
     plain = text.replace(f"lumos://{platform}{root}", "URN").replace(root, "ROOT")
     datasets: list[dict[str, Any]] = json.loads(plain)
     for dataset in datasets:

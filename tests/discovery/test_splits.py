@@ -116,7 +116,7 @@ def test_parts_inherit_what_people_stated_as_far_as_it_fits(lake: Lake) -> None:
     stated = people.docs.list(carts.urn).annotations
     assert {(each.field, each.by) for each in stated} == {("", "user"), ("cart", "user")}
     # The inherited descriptions are part of the schema, and no change of the next scan.
-    assert [each.event for each in lake.scan(found).outcomes] == [None, None]
+    assert [each.event for each in lake.scan(found).datasets] == [None, None]
 
 
 def _now(lake: Lake) -> Any:

@@ -62,8 +62,7 @@ class Table:
             ),
             table=TableState(version=now, at=steps[-1].at, operation="WRITE", past=steps),
         )
-        known = self.seen.store.known(source=SOURCE)
-        (outcome,) = self.seen.recorder().record([(urn_of(found.path), found)], known)
+        (outcome,) = self.seen.recorder().record([(urn_of(found.path), found)])
         return outcome
 
     def events(self) -> list[ChangeEvent]:

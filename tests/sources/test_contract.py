@@ -12,7 +12,6 @@ from threading import Event
 from typing import Any
 
 import boto3
-import msgspec
 import pyarrow as pa
 import pytest
 from pymongo import MongoClient
@@ -26,6 +25,7 @@ from lumos import Lumos, plugins
 from lumos.discovery.targets import create_source
 from lumos.doctor import _sources
 from lumos.errors import LumosError, MisuseError
+from lumos.model.json_codec import to_json
 from lumos.model.urn import Urn
 from lumos.sources import LakeSource, SampledSource
 from lumos.store import Store
@@ -621,7 +621,7 @@ def test_what_is_there_is_found_once_and_known_again(warm: Place) -> None:
     again = lumos.ingest()
     assert (again.summary.datasets_new, again.summary.datasets_changed) == (0, 0)
     assert {**lumos.store_status().rows, "audit": before["audit"]} == before
-    left = msgspec.json.encode([discovered, first, again]).decode()
+    left = to_json([discovered, first, again]).decode()
     assert not any(secret in left for secret in warm.secrets)
 
 

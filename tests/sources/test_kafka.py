@@ -6,7 +6,7 @@ The cluster is a fake in memory and the registry is a stub; test_kafka_server.py
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -379,17 +379,56 @@ def test_an_older_version_that_cannot_be_parsed_is_remarked_on(
     assert len(events(lumos)) == 1
 
 
+@pytest.mark.parametrize("lists", ["by_prefix", "never"])
 def test_a_registry_that_repeats_itself_gives_each_version_once(
-    cluster: FakeCluster, registry: RegistryStub
+    cluster: FakeCluster, registry: RegistryStub, lists: Literal["by_prefix", "never"]
 ) -> None:
     cluster.add("shop.orders", b"")
     registry.register("shop.orders-value", record(id="int"))
     registry.register("shop.orders-value", record(id="long"))
     registry.repeats = 50
+    registry.lists_schemas = lists
     lumos = lumos_for(registry)
     lumos.ingest()
     assert len(events(lumos)) == 2
-    assert {count for path, count in registry.requests.items() if "/versions" in path} == {1}
+    listed = [path for path in registry.requests if path == "/schemas" or "/versions" in path]
+    assert {registry.requests[path] for path in listed} == {1}
+
+
+def test_a_first_scan_reads_all_versions_of_a_subject_with_one_request(
+    cluster: FakeCluster, registry: RegistryStub
+) -> None:
+    cluster.add("shop.orders", b"")
+    for count in range(1, 6):
+        registry.register("shop.orders-value", record(**{f"c{n}": "int" for n in range(count)}))
+        registry.register("shop.orders-values", record(other="int"))
+    lumos = lumos_for(registry)
+    lumos.ingest()
+    assert len(events(lumos)) == 5
+    assert registry.requests["/schemas"] == 1
+    assert not any("/versions" in path for path in registry.requests)
+    registry.register("shop.orders-value", record(c0="int"))
+    registry.requests.clear()
+    lumos.ingest()
+    assert len(events(lumos)) == 6
+    assert "/schemas" not in registry.requests
+
+
+@pytest.mark.parametrize("lists", ["all", "never", "broken"])
+def test_a_registry_that_does_not_list_schemas_by_subject_is_asked_for_each_version(
+    cluster: FakeCluster, registry: RegistryStub, lists: Literal["all", "never", "broken"]
+) -> None:
+    for number in range(30):
+        cluster.add(f"t{number}", b"")
+        registry.register(f"t{number}-value", record(id="int"))
+        registry.register(f"t{number}-value", record(id="long"))
+    registry.lists_schemas = lists
+    lumos = lumos_for(registry)
+    assert lumos.ingest().problems == ()
+    read = [path for path in registry.requests if "/versions/" in path]
+    assert len(read) == 60
+    # Of the threads that asked before the first answer.
+    assert registry.requests["/schemas"] <= 8
 
 
 def test_a_slow_registry_is_given_up_and_nothing_is_recorded(

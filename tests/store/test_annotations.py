@@ -35,7 +35,7 @@ def replaced(store: Store, annotations: AnnotationsByReporter) -> AnnotationsByR
 def test_annotations_are_stored_by_reporter_and_source(store: Store) -> None:
     filled(store)
     own = {"user": OWN, LONG: {DOMAIN: Annotation(value="y")}}
-    assert store.annotations.of_source("file:/lake") == {ORDERS: own}
+    assert store.annotations.contested([ORDERS, ITEMS]) == {ORDERS: own}
     assert store.annotations.of([ORDERS, ITEMS, OTHER]) == {ORDERS: own, OTHER: {"user": OWN}}
     assert store.annotations.urns("user") == (ORDERS, OTHER)
     assert store.annotations.urns(LONG) == (ORDERS,)
@@ -48,7 +48,7 @@ def test_what_only_the_data_source_annotates_is_read_apart(store: Store) -> None
     with store.transaction() as transaction:
         transaction.annotations.put(ITEMS, {DATA_SOURCE: COMMENT}, before={})
         transaction.annotations.put(ORDERS, own, before=transaction.annotations.get(ORDERS))
-    assert store.annotations.of_source("file:/lake") == {ORDERS: own}
+    assert store.annotations.contested([ORDERS, ITEMS]) == {ORDERS: own}
     source = {DATA_SOURCE: COMMENT}
     assert store.annotations.reported("file:/lake") == {ORDERS: source, ITEMS: source}
 

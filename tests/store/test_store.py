@@ -1,6 +1,9 @@
 """What any store does, whatever database is behind it."""
 
+from collections.abc import Sized
+
 import pytest
+from sqlalchemy.event import listen
 
 from lumos.model.dataset import Location, Ownership, Statistics
 from lumos.model.schema import parse_schema
@@ -53,6 +56,22 @@ def test_saving_again_updates_the_dataset_but_keeps_its_birthday(store: Store) -
         transaction.save(dataset(cloud_version="S-2", created_at=later, updated_at=later))
     known = store.known(source="file:/lake")[ORDERS]
     assert (known.cloud_version, known.created_at, known.updated_at) == ("S-2", AT, later)
+
+
+def test_a_dataset_that_is_saved_for_each_of_its_versions_is_written_once(store: Store) -> None:
+    written = 0
+
+    def count(_0: object, _1: object, sql: str, rows: Sized, _2: object, many: bool) -> None:
+        nonlocal written
+        if sql.startswith("INSERT INTO dataset "):
+            written += len(rows) if many else 1
+
+    listen(store._database.engine, "before_cursor_execute", count)
+    with store.transaction() as transaction:
+        for number in range(1, 6):
+            transaction.save(dataset(cloud_version=f"S-{number}"))
+    assert written == 1
+    assert store.known(source="file:/lake")[ORDERS].cloud_version == "S-5"
 
 
 def test_the_same_schema_is_kept_once(store: Store) -> None:

@@ -255,7 +255,7 @@ def _record(store: Store, path: str, schema: str, at: datetime) -> None:
         content=f"{at.isoformat()}",
     )  # fmt: skip
     recorder = DatasetRecorder(store, source=SOURCE, prefix="S-", urn_of=lambda _: urn, at=at)
-    for _outcome in recorder.record([(urn, found)], store.known(source=SOURCE)):
+    for _outcome in recorder.record([(urn, found)]):
         pass
 
 

@@ -1,5 +1,7 @@
 """lumos ingest"""
 
+from heapq import nsmallest
+from itertools import chain, count, islice
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -29,10 +31,10 @@ from lumos.cli.scan_text import (
 from lumos.cli.schema_text import print_changes
 from lumos.cli.screen import Table, stdout, steps
 from lumos.cli.text import Names, is_quiet, print_problem
-from lumos.rendering.text import few, join_names, plural
+from lumos.rendering.text import join_names, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator
 
     from lumos.catalogs.reports import PublishReport
     from lumos.discovery.reports import DatasetReport, IngestReport, Measurement
@@ -114,11 +116,12 @@ def ingest(
     from lumos.model.change import Verdict
 
     # Changes take precedence over failures: the next scan reports failures again, but not changes.
+    verdict = report.verdict
     exit_by_verdict(
         exit_code=exit_code,
         strict=strict,
-        is_breaking=report.verdict is Verdict.BREAKING,
-        is_undetermined=report.verdict is Verdict.UNDETERMINED,
+        is_breaking=verdict is Verdict.BREAKING,
+        is_undetermined=verdict is Verdict.UNDETERMINED,
     )
     is_published = report.catalog is None or report.catalog.is_complete
     is_failed = any(each.code == SOURCE_FAILED for each in report.problems)
@@ -132,14 +135,7 @@ def _print_report(report: "IngestReport", names: Names, *, show_all: bool) -> No
     rows = fold_similar(
         report.datasets, families_of(report.suggestions), lambda each: each.urn, show_all=show_all
     )
-    listed: Sequence[DatasetReport | DatasetFamily] = rows
-    more = 0
-    if len(rows) > _MAX_DATASETS and not show_all:
-        changed_first = sorted(
-            rows,
-            key=lambda each: not isinstance(each, DatasetFamily) and each.change == "unchanged",
-        )
-        listed, more = few(changed_first, _MAX_DATASETS)
+    listed, more = (list(rows), 0) if show_all else _changed_first(rows)
     names.look_up(each.urn for each in listed if not isinstance(each, DatasetFamily))
     for dataset in listed:
         if isinstance(dataset, DatasetFamily):
@@ -203,6 +199,28 @@ def _print_report(report: "IngestReport", names: Names, *, show_all: bool) -> No
     if report.catalog is not None:
         console.print(_publish_text(report.catalog))
     print_suggestions(report.suggestions)
+
+
+def _changed_first(
+    rows: "Iterator[DatasetReport | DatasetFamily]",
+) -> "tuple[list[DatasetReport | DatasetFamily], int]":
+    """The rows to show, and the number of the others; of many rows, those that changed are first.
+
+    Not all rows are in memory at once.
+    """
+    listed = list(islice(rows, _MAX_DATASETS + 1))
+    if len(listed) <= _MAX_DATASETS:
+        return listed, 0
+    numbers = count()
+    numbered = zip(chain(listed, rows), numbers, strict=False)
+    first = nsmallest(
+        _MAX_DATASETS + 1,
+        numbered,
+        key=lambda row: not isinstance(row[0], DatasetFamily) and row[0].change == "unchanged",
+    )
+    shown, total = [row for row, _ in first], next(numbers)
+    # A single other row is shown as well.
+    return (shown, 0) if total == len(shown) else (shown[:-1], total - len(shown) + 1)
 
 
 def _profile_text(measured: "Measurement", names: Names) -> str:

@@ -478,8 +478,11 @@ def stop_printing() -> None:
 
 def print_json(report: object) -> None:
     """Print one JSON object on stdout, indented on a terminal."""
+    from lumos.model.compressed_list import json_parts
     from lumos.model.json_codec import to_json
 
-    data = to_json(report, indent=2 if sys.stdout.isatty() else None)
-    sys.stdout.buffer.write(data + b"\n")
+    parts = [to_json(report, indent=2)] if sys.stdout.isatty() else json_parts(report)
+    for part in parts:
+        sys.stdout.buffer.write(part)
+    sys.stdout.buffer.write(b"\n")
     sys.stdout.flush()

@@ -1,6 +1,6 @@
 """Output shared by commands that scan: sizes, problems, and folded lists of similar datasets."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Final, NamedTuple, TypeVar
 
@@ -50,7 +50,7 @@ def fold_similar(
     urn_of: Callable[[T], str],
     *,
     show_all: bool,
-) -> list[T | DatasetFamily]:
+) -> Iterator[T | DatasetFamily]:
     """The rows of a list of datasets; each large family is one row."""
     family_of = {
         urn: each
@@ -58,16 +58,14 @@ def fold_similar(
         if len(each.datasets) > _MAX_UNFOLDED_SIZE and not show_all
         for urn in each.datasets
     }
-    rows: list[T | DatasetFamily] = []
     added: set[DatasetFamily] = set()
     for dataset in datasets:
         family = family_of.get(urn_of(dataset))
         if family is None:
-            rows.append(dataset)
+            yield dataset
         elif family not in added:
             added.add(family)
-            rows.append(family)
-    return rows
+            yield family
 
 
 def families_of(suggestions: "Iterable[Suggestion]") -> Iterable[DatasetFamily]:

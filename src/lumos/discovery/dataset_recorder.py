@@ -1,6 +1,6 @@
 """Records the datasets that a scan found, in small transactions that are safe to repeat."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from itertools import islice
@@ -77,6 +77,83 @@ class RecordingOutcome(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+class _RecordedBatch:
+    """What is recorded of a batch of datasets, loaded when it is needed.
+
+    `known` are the records that found datasets are compared with, `own` those of the same source.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        urns: Collection[str],
+        *,
+        known: Mapping[str, KnownDataset],
+        own: Collection[str],
+    ) -> None:
+        self._store = store
+        self._urns = urns
+        self.known = known
+        self._own = own
+
+    @cached_property
+    def locations(self) -> dict[str, Location]:
+        return self._aspects("location")
+
+    @cached_property
+    def _statistics(self) -> dict[str, Statistics]:
+        return self._aspects("statistics")
+
+    @cached_property
+    def contested(self) -> dict[str, AnnotationsByReporter]:
+        """The annotations of datasets that not only their source annotates."""
+        return self._store.annotations.contested(self._own) if self._own else {}
+
+    @cached_property
+    def annotations(self) -> dict[str, AnnotationsByReporter]:
+        return self._store.annotations.of(self._own) if self._own else {}
+
+    def _aspects(self, name: str) -> dict[str, Any]:
+        return self._store.aspects_of(name, self._own) if self._own else {}
+
+    @cached_property
+    def _governance(self) -> dict[str, Governance]:
+        return self._store.aspects_of("governance", self._urns)
+
+    def needs_update(self, urn: str, found: FoundDataset) -> bool:
+        """Whether the statistics, location or source annotations of unchanged data are new."""
+        if self.locations.get(urn) != found.location:
+            return True
+        by_class = found.statistics.bytes_by_class
+        if found.is_reported_by_source:
+            if self._statistics.get(urn) != found.statistics:
+                return True
+        elif found.statistics.columns:
+            return True
+        # Files move to another storage class without a change of their content. They only return to
+        # the standard class if they are rewritten, which is a change.
+        elif by_class and by_class.keys() != {_DEFAULT_STORAGE_CLASS}:
+            recorded = self._statistics.get(urn)
+            if recorded is None or recorded.bytes_by_class != by_class:
+                return True
+        # The source may have changed annotations that users have overridden.
+        annotations = self.contested.get(urn, {})
+        if found.source_metadata is None or not claimed_keys(annotations):
+            return False
+        return annotations != refresh_source_annotations(
+            annotations, found.schema, found.source_metadata, Urn.parse(urn).platform
+        )
+
+    def with_labels(self, outcome: RecordingOutcome) -> RecordingOutcome:
+        """Add the labels of the dataset, which decide whether column ranges may be shown."""
+        statistics = outcome.dataset.statistics
+        if statistics is None or not statistics.columns:
+            return outcome
+        labels = self._governance.get(outcome.dataset.urn, outcome.dataset.governance)
+        dataset = replace(outcome.dataset, governance=labels)
+        return replace(outcome, dataset=dataset)
+
+
 class DatasetRecorder:
     """Writes the datasets of one source into the store."""
 
@@ -91,7 +168,6 @@ class DatasetRecorder:
         tracks_schemas: bool = True,
     ) -> None:
         self._store = store
-        self.locations: dict[str, Location] = store.aspects("location", source=source)
         self._urn_of = urn_of
         self._succession = DatasetSuccession(urn_of, source=source, at=at)
         self._source = source
@@ -100,52 +176,40 @@ class DatasetRecorder:
         # If False, a new schema replaces the old one without an event or a new version.
         self._tracks_schemas = tracks_schemas
 
-    @cached_property
-    def _statistics(self) -> dict[str, Statistics]:
-        return self._store.aspects("statistics", source=self._source)
-
-    @cached_property
-    def _governance(self) -> dict[str, Governance]:
-        return self._store.aspects("governance", source=self._source)
-
-    @cached_property
-    def _annotations(self) -> dict[str, AnnotationsByReporter]:
-        return self._store.annotations.of_source(self._source)
-
-    @cached_property
-    def _reported(self) -> dict[str, AnnotationsByReporter]:
-        return self._store.annotations.reported(self._source)
-
     def record(
-        self, datasets: Iterable[tuple[Urn, FoundDataset]], known: Mapping[str, KnownDataset]
+        self, datasets: Iterable[tuple[Urn, FoundDataset]], *, of_any_source: bool = False
     ) -> Iterator[RecordingOutcome]:
-        """Record found datasets, except those that are the same as their records in `known`."""
+        """Record found datasets, except those that are the same as their records.
+
+        With `of_any_source`, these may also be the records of scans of other sources.
+        """
         remaining = iter(datasets)
         while batch := list(islice(remaining, _BATCH_SIZE)):
-            yield from map(self._with_labels, self._record_batch(batch, known))
-
-    def _with_labels(self, outcome: RecordingOutcome) -> RecordingOutcome:
-        """Add the labels of the dataset, which decide whether column ranges may be shown."""
-        statistics = outcome.dataset.statistics
-        if statistics is None or not statistics.columns:
-            return outcome
-        labels = self._governance.get(outcome.dataset.urn, outcome.dataset.governance)
-        dataset = replace(outcome.dataset, governance=labels)
-        return replace(outcome, dataset=dataset)
+            urns = [str(urn) for urn, _ in batch]
+            known = {
+                urn: each
+                for urn, each in self._store.known_datasets(urns).items()
+                if each.source == self._source
+                or (of_any_source and each.state == "live" and each.source != IMPORTED)
+            }
+            own = [urn for urn, each in known.items() if each.source == self._source]
+            recorded = _RecordedBatch(self._store, urns, known=known, own=own)
+            yield from self._record_batch(batch, recorded)
 
     def _record_batch(
-        self, datasets: Sequence[tuple[Urn, FoundDataset]], known: Mapping[str, KnownDataset]
+        self, datasets: Sequence[tuple[Urn, FoundDataset]], recorded: _RecordedBatch
     ) -> Iterator[RecordingOutcome]:
+        known = recorded.known
         by_urn = {str(urn): (urn, found) for urn, found in datasets}
         with_annotations = {
-            key: _with_field_annotations(found, self._annotations.get(key, {}))
+            key: _with_field_annotations(found, recorded.contested.get(key, {}))
             for key, (_, found) in by_urn.items()
         }
         to_record = {
             key
             for key in by_urn
             if key not in known
-            or not self._is_unchanged(with_annotations[key], known[key])
+            or not self._is_unchanged(with_annotations[key], recorded, key)
             # Scans of nested folders may have recorded parts as separate datasets.
             or by_urn[key][1].split_from is not None
             or by_urn[key][1].merged_from
@@ -155,7 +219,7 @@ class DatasetRecorder:
             for key, (urn, found) in by_urn.items()
             if key not in to_record
             and known[key].source == self._source
-            and (self._needs_update(key, found) or known[key].name != dataset_name(found, urn))
+            and (recorded.needs_update(key, found) or known[key].name != dataset_name(found, urn))
         }
         to_remember = {
             key
@@ -187,31 +251,8 @@ class DatasetRecorder:
             saved_events = {event.event_id: event for event in transaction.new_events}
             outcomes = {key: each.as_recorded(saved_events) for key, each in outcomes.items()}
         for key, (urn, _) in by_urn.items():
-            yield outcomes.get(key) or unchanged_dataset(with_annotations[key], urn, known[key])
-
-    def _needs_update(self, urn: str, found: FoundDataset) -> bool:
-        """Whether the statistics, location or source annotations of unchanged data are new."""
-        if self.locations.get(urn) != found.location:
-            return True
-        by_class = found.statistics.bytes_by_class
-        if found.is_reported_by_source:
-            if self._statistics.get(urn) != found.statistics:
-                return True
-        elif found.statistics.columns:
-            return True
-        # Files move to another storage class without a change of their content. They only return to
-        # the standard class if they are rewritten, which is a change.
-        elif by_class and by_class.keys() != {_DEFAULT_STORAGE_CLASS}:
-            recorded = self._statistics.get(urn)
-            if recorded is None or recorded.bytes_by_class != by_class:
-                return True
-        # The source may have changed annotations that users have overridden.
-        annotations = self._annotations.get(urn, {})
-        if found.source_metadata is None or not claimed_keys(annotations):
-            return False
-        return annotations != refresh_source_annotations(
-            annotations, found.schema, found.source_metadata, Urn.parse(urn).platform
-        )
+            outcome = outcomes.get(key) or unchanged_dataset(with_annotations[key], urn, known[key])
+            yield recorded.with_labels(outcome)
 
     def _update_unchanged(self, transaction: Transaction, found: FoundDataset, urn: str) -> None:
         """Save new statistics, location, name and annotations of a dataset with unchanged data."""
@@ -255,10 +296,11 @@ class DatasetRecorder:
         if memory is not None and memory.body != memory.recalled:
             transaction.save_schema_memory(urn, memory.body, memory.schema)
 
-    def remove(self, transaction: Transaction, known: KnownDataset) -> None:
+    def remove(
+        self, transaction: Transaction, known: KnownDataset, location: Location | None = None
+    ) -> None:
         """Record that a dataset is deleted; its history is kept."""
         cloud_version = CloudVersion.parse(known.cloud_version).next(prefix=self._prefix)
-        location = self.locations.get(known.urn)
         deleted = replace(
             known, state="missing", cloud_version=str(cloud_version), updated_at=self._at
         )
@@ -292,16 +334,17 @@ class DatasetRecorder:
         events = (self._succession.split(transaction, path, parts[path]) for path in sorted(parts))
         return tuple(event for event in events if event is not None)
 
-    def _is_unchanged(self, found: FoundDataset, known: KnownDataset) -> bool:
+    def _is_unchanged(self, found: FoundDataset, recorded: _RecordedBatch, urn: str) -> bool:
         """Whether data and schema are as recorded, and also the metadata and history of a table."""
+        known = recorded.known[urn]
         if (known.state, known.content) != ("live", found.content):
             return False
         if known.fingerprint != found.schema.full:
             return False
         if found.table is None:
             return True
-        recorded = self._reported.get(known.urn, {}), self.locations.get(known.urn)
-        return is_unchanged(found, *recorded, known.platform) and not has_new_schema(
+        annotations, location = recorded.annotations.get(urn, {}), recorded.locations.get(urn)
+        return is_unchanged(found, annotations, location, known.platform) and not has_new_schema(
             found.table, since=known.updated_at, now=self._at
         )
 

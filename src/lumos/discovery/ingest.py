@@ -1,8 +1,10 @@
 """`lumos ingest`: resolve -> discover -> record -> publish -> notify."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from itertools import chain
 from threading import Lock
 from time import monotonic
 from typing import Final, NamedTuple, Protocol
@@ -13,13 +15,11 @@ from msgspec.structs import replace
 from lumos.catalogs.auto_publisher import AutoPublisher
 from lumos.config import Settings
 from lumos.config.sources import SourceSettings
-from lumos.discovery.dataset_recorder import RecordingOutcome
 from lumos.discovery.reports import (
     DatasetReport,
     GoneDataset,
     IngestReport,
     IngestSummary,
-    ScanChange,
 )
 from lumos.discovery.scan_recorder import RecordedScan
 from lumos.discovery.scans import OpenScan, SourceScanner
@@ -34,7 +34,7 @@ from lumos.discovery.targets import (
 )
 from lumos.errors import LumosError
 from lumos.lineage.reported_lineage import DatasetRead, UrnReference
-from lumos.model.change import EventType, Verdict
+from lumos.model.compressed_list import CompressedList
 from lumos.model.discovery import Discovery, Problem
 from lumos.progress import Progress
 from lumos.schemas.changes import SplitDataset, forget_old_events
@@ -173,7 +173,12 @@ def ingest(
     scans = [each.recorded for each in in_order if each.recorded is not None]
     addresses = [each.address for each in targets.all]
     report = build_report(scans, addresses, failures, seconds=monotonic() - started)
-    changed_urns = [each.urn for each in report.datasets if each.change != "unchanged"]
+    changed_urns = {
+        urn
+        for each in scans
+        for urn, change in each.changes.items()
+        if change.change != "unchanged"
+    }
     mirror_schemas(scanner.store, changed_urns, storage=settings.storage)
     forget_old_events(scanner.store, None, days=settings.storage.modified_retention_days)
     if profiler is not None:
@@ -226,17 +231,12 @@ def build_report(
     seconds: float,
 ) -> IngestReport:
     """The report of several scans; `targets` are the addresses that were scanned."""
-    datasets: dict[str, DatasetReport] = {}
-    # Two sources may report the same problem.
+    # Two sources may report the same problem, or the same dataset.
     all_problems = (*failures, *(each for scan in scans for each in scan.discovery.problems))
     problems = {(each.path, each.code, each.reason): each for each in all_problems}
-    for each in scans:
-        datasets.update(
-            {outcome.dataset.urn: _dataset_report(outcome) for outcome in each.outcomes}
-        )
-    events = {event.event_id: event for each in scans for event in each.events}
-    changes = [report.change for report in datasets.values()]
-    verdicts = [row.consumer for report in datasets.values() for row in report.changes]
+    outcomes = {urn: change for each in scans for urn, change in each.changes.items()}
+    changes = Counter(each.change for each in outcomes.values())
+    breaking = {id: count for each in scans for id, count in each.breaking.items()}
     discoveries = [each.discovery for each in scans]
     missing = tuple(urn for each in scans for urn in each.missing)
     unconfirmed = tuple(urn for each in scans for urn in each.unconfirmed)
@@ -251,16 +251,16 @@ def build_report(
             files_skipped=sum(discovery.files_skipped for discovery in discoveries),
             tables=sum(discovery.tables for discovery in discoveries),
             tables_read=sum(discovery.tables_read for discovery in discoveries),
-            datasets_new=changes.count("new"),
-            datasets_changed=changes.count("changed"),
-            datasets_unchanged=changes.count("unchanged"),
+            datasets_new=changes["new"],
+            datasets_changed=changes["changed"],
+            datasets_unchanged=changes["unchanged"],
             datasets_missing=len(missing) + len(unconfirmed),
-            breaking_changes=sum(event.breaking_changes for event in events.values()),
-            undetermined_changes=verdicts.count(Verdict.UNDETERMINED),
+            breaking_changes=sum(breaking.values()),
+            undetermined_changes=sum(each.undetermined for each in outcomes.values()),
             seconds=round(seconds, 3),
         ),
         roots=tuple(targets),
-        datasets=tuple(datasets.values()),
+        datasets=_join([each.datasets for each in scans], count=len(outcomes)),
         missing=missing,
         held=unconfirmed,
         gone=tuple(
@@ -274,9 +274,16 @@ def build_report(
     )
 
 
-def _dataset_report(outcome: RecordingOutcome) -> DatasetReport:
-    event = outcome.event
-    if event is None:
-        return DatasetReport.of(outcome.dataset, change="unchanged")
-    change: ScanChange = "new" if event.type is EventType.CREATED else "changed"
-    return DatasetReport.of(outcome.dataset, change=change, event=event, earlier=outcome.earlier)
+def _join(reports: Sequence[Sequence[DatasetReport]], *, count: int) -> Sequence[DatasetReport]:
+    """The reports of several scans on `count` datasets; the last of several reports on one."""
+    if len(reports) == 1 and len(reports[0]) == count:
+        return reports[0]
+    last = {each.urn: number for number, each in enumerate(chain.from_iterable(reports))}
+    return CompressedList(
+        DatasetReport,
+        (
+            each
+            for number, each in enumerate(chain.from_iterable(reports))
+            if last[each.urn] == number
+        ),
+    )

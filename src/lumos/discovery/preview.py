@@ -17,6 +17,7 @@ from lumos.discovery.reports import DatasetReport, DiscoverReport, DiscoverSumma
 from lumos.discovery.scan_recorder import suggestions_with_urns
 from lumos.discovery.scans import check_state, sample_source
 from lumos.discovery.targets import LakeTarget, resolve_targets, select_sections
+from lumos.model.compressed_list import CompressedList
 from lumos.model.discovery import Discovery
 from lumos.progress import Progress
 from lumos.sources import SampledSource, Source
@@ -67,10 +68,16 @@ def _preview(
     if targets.lakes:
         discoveries += _scan_lakes(settings, targets.lakes, state, progress)
     all_discoveries = [discovery for _, discovery in discoveries]
-    datasets = tuple(
-        dataset_of(each, source.urn(each.path, environment=settings.environment))
-        for source, discovery in discoveries
-        for each in discovery.datasets
+    datasets = CompressedList(
+        DatasetReport,
+        (
+            DatasetReport.of(
+                dataset_of(each, source.urn(each.path, environment=settings.environment)),
+                change="new",
+            )
+            for source, discovery in discoveries
+            for each in discovery.datasets
+        ),
     )
     return DiscoverReport(
         summary=DiscoverSummary(
@@ -83,7 +90,7 @@ def _preview(
             seconds=round(monotonic() - started, 3),
         ),
         roots=tuple(each.address for each in targets.all),
-        datasets=tuple(DatasetReport.of(dataset, change="new") for dataset in datasets),
+        datasets=datasets,
         problems=tuple(problem for each in all_discoveries for problem in each.problems),
         suggestions=tuple(
             suggestion

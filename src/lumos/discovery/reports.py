@@ -1,5 +1,6 @@
 """Reports of ingest, discover and explain; the field names are part of the JSON contract."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal
 
@@ -138,7 +139,7 @@ class IngestReport(Report, frozen=True, kw_only=True):
     format_version: str = FORMAT_VERSION
     summary: IngestSummary
     roots: tuple[str, ...]
-    datasets: tuple[DatasetReport, ...]
+    datasets: Sequence[DatasetReport]
     missing: tuple[str, ...]
     held: tuple[str, ...]
     problems: tuple[Problem, ...]
@@ -184,7 +185,7 @@ class DiscoverReport(Report, frozen=True, kw_only=True):
     format_version: str = FORMAT_VERSION
     summary: DiscoverSummary
     roots: tuple[str, ...]
-    datasets: tuple[DatasetReport, ...]
+    datasets: Sequence[DatasetReport]
     problems: tuple[Problem, ...]
     config: str | None = None
     suggestions: tuple[Suggestion, ...] = ()

@@ -1,23 +1,25 @@
 """Records one scan of a source: its datasets, missing datasets, and the scan itself."""
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from lumos.config import Settings
 from lumos.discovery.dataset_recorder import DatasetRecorder, RecordingOutcome, unchanged_dataset
-from lumos.model.change import ChangeEvent, EventType
-from lumos.model.dataset import Location
+from lumos.discovery.reports import DatasetReport, ScanChange
+from lumos.model.change import ChangeEvent, EventType, Verdict
+from lumos.model.compressed_list import CompressedList
+from lumos.model.dataset import Dataset
 from lumos.model.discovery import Discovery, FoundDataset, Problem, Suggestion
 from lumos.model.json_codec import from_json
 from lumos.model.schema import Schema
 from lumos.model.urn import Urn
 from lumos.sources import LakeSource, Source, TableSource
-from lumos.store import FinishedScan, KnownDataset, Store
-from lumos.store.datasets import IMPORTED
+from lumos.store import DatasetState, FinishedScan, KnownDataset, Store
 
 if TYPE_CHECKING:
     from lumos.discovery.lake.dataset_schema import StoredMemory
@@ -25,30 +27,88 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-class RecordedScan(NamedTuple):
-    """The discovery of a scan and what was recorded.
+class RecordedChange(NamedTuple):
+    """How a scan changed a dataset, and how many of the changes are undetermined."""
 
+    change: ScanChange
+    undetermined: int = 0
+
+
+_UNCHANGED: Final = RecordedChange("unchanged")
+
+
+class RecordedView(msgspec.Struct, frozen=True, kw_only=True):
+    """A view without its columns, and whether the scan recorded an event of it."""
+
+    dataset: Dataset
+    is_changed: bool
+
+
+class RecordedScan(NamedTuple):
+    """The discovery of a scan, without its datasets, and what was recorded.
+
+    `changes` are those of all datasets by URN, `breaking` the numbers of breaking changes by event.
     `missing` datasets are recorded as deleted. `unconfirmed` ones were not found either, but may
     still exist, so they are kept.
     """
 
     discovery: Discovery
-    outcomes: tuple[RecordingOutcome, ...]
+    datasets: Sequence[DatasetReport]
+    views: Sequence[RecordedView]
+    changes: Mapping[str, RecordedChange]
+    breaking: Mapping[str, int]
     missing: tuple[str, ...]
     unconfirmed: tuple[str, ...]
     splits: tuple[ChangeEvent, ...] = ()
     removals: tuple[ChangeEvent, ...] = ()
     suggestions: tuple[Suggestion, ...] = ()
 
-    @property
-    def events(self) -> Iterator[ChangeEvent]:
-        """All events that were recorded."""
-        for outcome in self.outcomes:
-            yield from outcome.earlier
-            if outcome.event is not None:
-                yield outcome.event
-        yield from self.splits
-        yield from self.removals
+
+class _RecordedDatasets:
+    """What is kept of recorded datasets until the scan ends; the rest is in the store."""
+
+    def __init__(self) -> None:
+        self.reports: CompressedList[DatasetReport] = CompressedList(DatasetReport)
+        self.views: CompressedList[RecordedView] = CompressedList(RecordedView)
+        self.changes: dict[str, RecordedChange] = {}
+        self.breaking: dict[str, int] = {}
+        self.events = 0
+
+    def add(self, outcome: RecordingOutcome) -> None:
+        """Add a dataset after it was recorded."""
+        dataset, event = outcome.dataset, outcome.event
+        report = _dataset_report(outcome)
+        undetermined = sum(row.consumer is Verdict.UNDETERMINED for row in report.changes)
+        self.reports.append(report)
+        self.changes[report.urn] = (
+            _UNCHANGED if event is None else RecordedChange(report.change, undetermined)
+        )
+        if is_view(dataset):
+            view = RecordedView(dataset=replace(dataset, schema=None), is_changed=event is not None)
+            self.views.append(view)
+        if event is not None:
+            self.events += 1
+            self.count_breaking((*outcome.earlier, event))
+            _log_event(event)
+
+    def count_breaking(self, events: Iterable[ChangeEvent]) -> None:
+        """Count the breaking changes of events."""
+        for event in events:
+            if event.breaking_changes:
+                self.breaking[event.event_id] = event.breaking_changes
+
+
+def _dataset_report(outcome: RecordingOutcome) -> DatasetReport:
+    event = outcome.event
+    if event is None:
+        return DatasetReport.of(outcome.dataset, change="unchanged")
+    change: ScanChange = "new" if event.type is EventType.CREATED else "changed"
+    return DatasetReport.of(outcome.dataset, change=change, event=event, earlier=outcome.earlier)
+
+
+def is_view(dataset: Dataset) -> bool:
+    """Whether a dataset is defined by a query or, in MongoDB, by a pipeline."""
+    return dataset.definition is not None or "mongodb.view_on" in (dataset.properties or {})
 
 
 class _RecordedIdentity(NamedTuple):
@@ -77,8 +137,7 @@ class ScanRecorder:
 
     def load_memories(self, paths: Collection[str]) -> dict[str, "StoredMemory"]:
         """The schema memories of datasets by path, also those that scans of other roots stored."""
-        known = self._store.known(source=self._scan.source)
-        identities = self._identify(paths, known)
+        identities = self._identify(paths, self._store.states(source=self._scan.source))
         return load_memories(
             self._store, {path: str(each.urn) for path, each in identities.items()}
         )
@@ -92,7 +151,7 @@ class ScanRecorder:
         changes writes no audit entry, since there may be thousands a day.
         """
         store, scan, source = self._store, self._scan, self._source
-        known = store.known(source=scan.source)
+        states = store.states(source=scan.source)
         recorder = DatasetRecorder(
             store,
             source=scan.source,
@@ -101,67 +160,104 @@ class ScanRecorder:
             urn_of=self._urn_of,
             at=scan.finished_at,
         )
-        found = [(self._urn_of(each.path), each) for each in discovery.datasets]
-        if isinstance(source, TableSource):
-            found = match_renamed_tables(found, known, recorder.locations)
-        outcomes: list[RecordingOutcome] = []
-        recorded = known
+        results = _RecordedDatasets()
         if isinstance(source, LakeSource):
-            identities = self._identify({each.path for each in discovery.datasets}, known)
+            identities = self._identify({each.path for each in discovery.datasets}, states)
             remarks = [each.remark for each in identities.values() if each.remark is not None]
             discovery = replace(discovery, problems=(*remarks, *discovery.problems))
-            outcomes = [
-                unchanged_dataset(each, urn, containing)
-                for urn, each in found
-                if (containing := identities[each.path].containing) is not None
-            ]
-            found = [
-                (identity.urn, replace(each, path=identity.path))
-                for _, each in found
-                if (identity := identities[each.path]).containing is None
-            ]
-            found = self._merge_parts(found)
-            # Scans of other roots may have recorded some of the datasets.
-            recorded_elsewhere = store.live({str(urn) for urn, _ in found} - known.keys())
-            recorded = known | {
-                urn: each for urn, each in recorded_elsewhere.items() if each.source != IMPORTED
-            }
-        outcomes += recorder.record(found, recorded)
-        present = {outcome.dataset.urn for outcome in outcomes}
-        present |= {str(self._urn_of(path)) for path in discovery.unscanned}
-        present |= {
-            str(self._urn_of(path))
-            for _, each in found
-            for path in filter(None, (each.renamed_from, *each.merged_from, each.split_from))
-        }
+            for each in discovery.datasets:
+                if (containing := identities[each.path].containing) is not None:
+                    results.add(unchanged_dataset(each, self._urn_of(each.path), containing))
+            found: Iterable[tuple[Urn, FoundDataset]] = self._merge_parts(
+                [
+                    (identity.urn, replace(each, path=identity.path))
+                    for each in discovery.datasets
+                    if (identity := identities[each.path]).containing is None
+                ]
+            )
+        else:
+            found = self._continue_renamed(discovery.datasets, states)
+        earlier_paths = set(discovery.unscanned)
+        parts: list[tuple[Urn, FoundDataset]] = []
+
+        def note_predecessors() -> Iterator[tuple[Urn, FoundDataset]]:
+            for urn, each in found:
+                earlier_paths.update(
+                    filter(None, (each.renamed_from, *each.merged_from, each.split_from))
+                )
+                if each.split_from is not None:
+                    parts.append((urn, each))
+                yield urn, each
+
+        # Scans of other roots of a lake may have recorded some of the datasets.
+        of_any_source = isinstance(source, LakeSource)
+        for outcome in recorder.record(note_predecessors(), of_any_source=of_any_source):
+            results.add(outcome)
+        present = results.changes.keys() | {str(self._urn_of(path)) for path in earlier_paths}
         missing, unconfirmed = self._find_missing(
-            discovery, known, present, accept_removals=accept_removals
+            discovery, states, present, accept_removals=accept_removals
         )
-        has_changes = bool(missing) or any(outcome.event is not None for outcome in outcomes)
+        gone = store.known_datasets(missing)
+        locations = store.aspects_of("location", missing)
         with store.transaction() as transaction:
             # A split can only be recorded when all of its parts are.
-            splits = recorder.record_splits(transaction, found)
-            for dataset in missing:
-                recorder.remove(transaction, dataset)
+            splits = recorder.record_splits(transaction, parts)
+            for dataset in gone.values():
+                recorder.remove(transaction, dataset, locations.get(dataset.urn))
             transaction.save_scan(scan)
-            if has_changes or splits or not unattended:
+            if missing or results.events or splits or not unattended:
                 transaction.audit("ingest", scan.source, at=scan.finished_at)
-        recorded_scan = RecordedScan(
-            discovery,
-            tuple(outcomes),
-            missing=tuple(each.urn for each in missing),
-            unconfirmed=tuple(each.urn for each in unconfirmed),
+        removals = tuple(
+            event for event in transaction.new_events if event.type is EventType.DELETED
+        )
+        results.count_breaking((*splits, *removals))
+        for event in splits:
+            _log_event(event)
+        _log_totals(scan, discovery, results)
+        return RecordedScan(
+            replace(discovery, datasets=()),
+            results.reports,
+            results.views,
+            results.changes,
+            results.breaking,
+            missing=tuple(missing),
+            unconfirmed=tuple(unconfirmed),
             splits=splits,
-            removals=tuple(
-                event for event in transaction.new_events if event.type is EventType.DELETED
-            ),
+            removals=removals,
             suggestions=suggestions_with_urns(discovery.suggestions, self._urn_of),
         )
-        _log_scan(scan, recorded_scan)
-        return recorded_scan
+
+    def _continue_renamed(
+        self, datasets: Sequence[FoundDataset], states: Mapping[str, DatasetState]
+    ) -> Iterator[tuple[Urn, FoundDataset]]:
+        """The tables of a database, with their earlier names if they were renamed.
+
+        A table whose earlier name is still in use is not treated as renamed: if two tables swap
+        names, readers see two tables whose contents changed. Identities are unique in a database,
+        so a table that another section of the configuration recorded is found as well.
+        """
+        absent = set(states)
+        if absent:
+            absent -= {str(self._urn_of(each.path)) for each in datasets}
+        records = self._store.known_datasets(absent) if absent else {}
+        locations = self._store.aspects_of("location", absent) if absent else {}
+        # If several records have the same identity, the live one is last and takes precedence.
+        ordered = sorted(records.values(), key=lambda each: (each.state == "live", each.updated_at))
+        earlier = {
+            location.identity: Urn.parse(each.urn).path_text
+            for each in ordered
+            if (location := locations.get(each.urn)) is not None and location.identity is not None
+        }
+        for each in datasets:
+            urn = self._urn_of(each.path)
+            old = earlier.get(each.location.identity) if earlier else None
+            if old is not None and str(urn) not in states:
+                yield urn, replace(each, renamed_from=old)
+            else:
+                yield urn, each
 
     def _identify(
-        self, paths: Collection[str], known: Mapping[str, KnownDataset]
+        self, paths: Collection[str], known: Collection[str]
     ) -> dict[str, _RecordedIdentity]:
         """Return the dataset that each path of a lake is recorded as.
 
@@ -235,39 +331,39 @@ class ScanRecorder:
     def _find_missing(
         self,
         discovery: Discovery,
-        known: Mapping[str, KnownDataset],
-        present: set[str],
+        states: Mapping[str, DatasetState],
+        present: Collection[str],
         *,
         accept_removals: bool,
-    ) -> tuple[list[KnownDataset], list[KnownDataset]]:
+    ) -> tuple[list[str], list[str]]:
         """Return the datasets that are deleted, and those that are missing but may still exist."""
         source = self._source
-        live = [dataset for dataset in known.values() if dataset.state == "live"]
+        live = [urn for urn, state in states.items() if state == "live"]
         if isinstance(source, TableSource):
             # Tables that the configuration no longer selects are not missing.
-            live = [dataset for dataset in live if source.covers(Urn.parse(dataset.urn).path_text)]
-        absent = [dataset for dataset in live if dataset.urn not in present]
+            live = [urn for urn in live if source.covers(Urn.parse(urn).path_text)]
+        absent = [urn for urn in live if urn not in present]
         unreadable = {
             str(self._urn_of(problem.path)) for problem in discovery.problems if not problem.remark
         }
         if isinstance(source, TableSource):
             # A table that could not be read still exists.
-            absent = [dataset for dataset in absent if not _is_in_any(dataset, unreadable)]
+            absent = [urn for urn in absent if not _is_in_any(urn, unreadable)]
         max_removed = self._settings.scan.max_removed_share * len(live)
         if accept_removals:
             # Datasets in folders that could not be read are kept in any case.
-            unconfirmed = [each for each in absent if _is_in_any(each, unreadable)]
+            unconfirmed = [urn for urn in absent if _is_in_any(urn, unreadable)]
         elif not discovery.complete or len(absent) > max_removed:
             unconfirmed = absent
         else:
             is_lake = isinstance(source, LakeSource)
             unconfirmed = [
-                each
-                for each in absent
-                if _is_in_any(each, unreadable) or (is_lake and _may_contain(each, unreadable))
+                urn
+                for urn in absent
+                if _is_in_any(urn, unreadable) or (is_lake and _may_contain(urn, unreadable))
             ]
-        unconfirmed_urns = {each.urn for each in unconfirmed}
-        return [each for each in absent if each.urn not in unconfirmed_urns], unconfirmed
+        unconfirmed_urns = set(unconfirmed)
+        return [urn for urn in absent if urn not in unconfirmed_urns], unconfirmed
 
 
 def load_memories(store: Store, urns: Mapping[str, str]) -> dict[str, "StoredMemory"]:
@@ -310,53 +406,25 @@ def suggestions_with_urns(
     )
 
 
-def match_renamed_tables(
-    found: list[tuple[Urn, FoundDataset]],
-    known: Mapping[str, KnownDataset],
-    locations: Mapping[str, Location],
-) -> list[tuple[Urn, FoundDataset]]:
-    """The tables of a database, with their earlier names if they were renamed.
-
-    A table whose earlier name is still in use is not treated as renamed: if two tables swap names,
-    readers see two tables whose contents changed. Identities are unique in a database, so a table
-    that another section of the configuration recorded is found as well.
-    """
-    present = {str(urn) for urn, _ in found}
-    # If several records have the same identity, the live one is last and takes precedence.
-    records = sorted(known.values(), key=lambda each: (each.state == "live", each.updated_at))
-    earlier = {
-        location.identity: Urn.parse(each.urn).path_text
-        for each in records
-        if (location := locations.get(each.urn)) is not None
-        and location.identity is not None
-        and each.urn not in present
+def _log_event(event: ChangeEvent) -> None:
+    fields = {
+        "urn": event.urn,
+        "event": event.type.value,
+        "cloud_version": event.cloud_version,
+        "schema_version": event.schema_version,
+        "breaking": event.breaking,
     }
-    return [
-        (urn, replace(each, renamed_from=earlier[each.location.identity]))
-        if str(urn) not in known and each.location.identity in earlier
-        else (urn, each)
-        for urn, each in found
-    ]
+    _log.info("dataset changed", extra={"facts": fields})
 
 
-def _log_scan(scan: FinishedScan, recorded: RecordedScan) -> None:
-    changes = [outcome.event for outcome in recorded.outcomes if outcome.event is not None]
-    for event in (*changes, *recorded.splits):
-        fields = {
-            "urn": event.urn,
-            "event": event.type.value,
-            "cloud_version": event.cloud_version,
-            "schema_version": event.schema_version,
-            "breaking": event.breaking,
-        }
-        _log.info("dataset changed", extra={"facts": fields})
+def _log_totals(scan: FinishedScan, discovery: Discovery, results: _RecordedDatasets) -> None:
     totals = {
         "source": scan.source,
-        "files": recorded.discovery.files_listed,
-        "read": recorded.discovery.files_read,
-        "failed": recorded.discovery.files_failed,
-        "datasets": len(recorded.outcomes),
-        "changed": len(changes),
+        "files": discovery.files_listed,
+        "read": discovery.files_read,
+        "failed": discovery.files_failed,
+        "datasets": len(results.reports),
+        "changed": results.events,
     }
     _log.info("scan finished", extra={"facts": totals})
 
@@ -365,14 +433,12 @@ def _is_inside(path: str, folder: str) -> bool:
     return f"{path}/".startswith(f"{folder}/")
 
 
-def _is_in_any(dataset: KnownDataset, urns: Iterable[str]) -> bool:
+def _is_in_any(urn: str, others: Iterable[str]) -> bool:
     """Whether a dataset has one of the URNs, or lies below one of them."""
-    return any(_is_inside(dataset.urn, urn) for urn in urns)
+    return any(_is_inside(urn, each) for each in others)
 
 
-def _may_contain(dataset: KnownDataset, unreadable: Iterable[str]) -> bool:
+def _may_contain(urn: str, unreadable: Iterable[str]) -> bool:
     """Whether unreadable files may belong to a dataset that was not found."""
-    folder = dataset.urn.rpartition("/")[0]
-    return any(
-        _is_inside(urn, dataset.urn) or urn.rpartition("/")[0] == folder for urn in unreadable
-    )
+    folder = urn.rpartition("/")[0]
+    return any(_is_inside(each, urn) or each.rpartition("/")[0] == folder for each in unreadable)

@@ -1,13 +1,12 @@
 """Lineage of database views, from their definitions in scanned databases."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
 
-from lumos.discovery.dataset_recorder import RecordingOutcome
-from lumos.discovery.scan_recorder import RecordedScan
+from lumos.discovery.scan_recorder import RecordedScan, RecordedView
 from lumos.errors import UnknownName
 from lumos.lineage.name_index import NameIndex
 from lumos.lineage.reported_lineage import (
@@ -38,29 +37,25 @@ def record_view_lineage(store: Store, scan: RecordedScan) -> tuple[Problem, ...]
     recorded = set(store.lineage.reporter_names(_REPORTER_PREFIX))
     # Older stores have edges without scripts; these are read again.
     with_scripts = recorded - store.lineage.without_scripts(_REPORTER_PREFIX)
-    changed_views = [
-        outcome.dataset
-        for outcome in scan.outcomes
-        if (outcome.dataset.definition is not None or collections_of(outcome.dataset))
-        and (
-            outcome.event is not None
-            # A MongoDB pipeline has no SQL script.
-            or f"{_REPORTER_PREFIX}{outcome.dataset.urn}"
-            not in (with_scripts if outcome.dataset.definition is not None else recorded)
-        )
-    ]
-    removed_reporters = [
-        name for name in _former_views(scan.outcomes, scan.missing) if name in recorded
-    ]
-    if not changed_views and not removed_reporters:
+
+    def is_outdated(view: RecordedView) -> bool:
+        # A MongoDB pipeline has no SQL script.
+        known = with_scripts if view.dataset.definition is not None else recorded
+        return view.is_changed or f"{_REPORTER_PREFIX}{view.dataset.urn}" not in known
+
+    views = {view.dataset.urn for view in scan.views}
+    # Datasets that are no longer views, and those that are missing.
+    others = (*(urn for urn in scan.changes if urn not in views), *scan.missing)
+    removed = [name for urn in others if (name := f"{_REPORTER_PREFIX}{urn}") in recorded]
+    if not removed and not any(map(is_outdated, scan.views)):
         return ()
     at = datetime.now(UTC)
     resolver = ReferenceResolver(NameIndex(()), SchemaCache(store), at=at, by=current_user())
     problems: list[Problem] = []
     with store.transaction() as transaction:
-        for view in changed_views:
-            lineage = _view_lineage(view, store)
-            problems += _problems(view, lineage)
+        for view in filter(is_outdated, scan.views):
+            lineage = _view_lineage(view.dataset, store)
+            problems += _problems(view.dataset, lineage)
             resolved = resolver.resolve(lineage, dialect=None)
             transaction.lineage.report(
                 resolved.reporter,
@@ -72,15 +67,6 @@ def record_view_lineage(store: Store, scan: RecordedScan) -> tuple[Problem, ...]
         for name in removed_reporters:
             transaction.lineage.report(name, (), at=at)
     return tuple(problems)
-
-
-def _former_views(outcomes: Iterable[RecordingOutcome], missing: Iterable[str]) -> Iterator[str]:
-    """Reporters of datasets that are no longer views, or that are missing."""
-    for outcome in outcomes:
-        if outcome.dataset.definition is None and not collections_of(outcome.dataset):
-            yield f"{_REPORTER_PREFIX}{outcome.dataset.urn}"
-    for urn in missing:
-        yield f"{_REPORTER_PREFIX}{urn}"
 
 
 def _view_lineage(view: Dataset, store: Store) -> ReportedLineage:

@@ -1,5 +1,6 @@
 """The result of a scan."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
@@ -130,7 +131,7 @@ class Suggestion(msgspec.Struct, frozen=True, kw_only=True):
 class Discovery(msgspec.Struct, frozen=True, kw_only=True):
     """The result of scanning one root. If it is not `complete`, no datasets may be removed."""
 
-    datasets: tuple[FoundDataset, ...]
+    datasets: Sequence[FoundDataset]
     problems: tuple[Problem, ...] = ()
     files_listed: int = 0
     files_read: int = 0

@@ -1,5 +1,6 @@
 """Encodes values of the model as JSON or plain values; data types as their canonical text."""
 
+from collections.abc import Sequence
 from typing import Any, TypeVar, overload
 
 import msgspec
@@ -12,6 +13,8 @@ Value = TypeVar("Value")
 def _to_wire(value: object) -> object:
     if isinstance(value, DataType):
         return value.text
+    if isinstance(value, Sequence):
+        return list(value)
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 

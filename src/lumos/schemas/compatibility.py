@@ -57,6 +57,10 @@ class _RelatedChanges(NamedTuple):
     @classmethod
     def of(cls, changes: Sequence[AnySchemaChange]) -> "_RelatedChanges":
         notes: dict[str, str] = {}
+        kinds = {type(change) for change in changes}
+        if FieldAdded not in kinds or FieldRemoved not in kinds:
+            # Only an added and a removed field can be related.
+            return cls(frozenset(), frozenset(), notes)
         renames = suggest_renames(changes)
         for rename in renames:
             evidence = f"(same {rename.evidence})"

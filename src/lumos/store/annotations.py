@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 from functools import lru_cache
 from typing import Any, Final
 
-from sqlalchemy import BindParameter, ColumnElement, Connection, bindparam, delete, select
+from sqlalchemy import BindParameter, Connection, bindparam, delete, select
 
 from lumos.model.annotation import (
     DATA_SOURCE,
@@ -29,22 +29,19 @@ class StoredAnnotations:
         with self._database.reading() as connection:
             return AnnotationRows(connection).of(urns)
 
-    def of_source(self, source: str) -> dict[str, AnnotationsByReporter]:
-        """All annotations of the datasets of a source that also have other reporters, by URN."""
-        annotated_by_others = select(_ROW.urn).where(
-            _ROW.reporter_key != _reporter_key(DATA_SOURCE)
-        )
-        return self._of_source(source, _ROW.urn.in_(annotated_by_others))
+    def contested(self, urns: Collection[str]) -> dict[str, AnnotationsByReporter]:
+        """All annotations of those given datasets that not only the data source annotates."""
+        found: dict[str, AnnotationsByReporter] = {}
+        with self._database.reading() as connection:
+            for batch in batches(urns):
+                found |= _by_urn(connection.execute(_SELECT_CONTESTED, {"urns": batch}))
+        return found
 
     def reported(self, source: str) -> dict[str, AnnotationsByReporter]:
         """The annotations by the data source itself of the datasets of a source, by URN."""
-        return self._of_source(source, _ROW.reporter_key == _reporter_key(DATA_SOURCE))
-
-    def _of_source(
-        self, source: str, condition: ColumnElement[bool]
-    ) -> dict[str, AnnotationsByReporter]:
         statement = _SELECT.join_from(tables.annotation, tables.dataset).where(
-            tables.dataset.c.source == source, condition
+            tables.dataset.c.source == source,
+            _ROW.reporter_key == _reporter_key(DATA_SOURCE),
         )
         with self._database.reading() as connection:
             return _by_urn(connection.execute(statement))
@@ -185,6 +182,10 @@ _SELECT: Final = select(
     _ROW.recorded_at,
 )
 _SELECT_BY_URN: Final = _SELECT.where(_ROW.urn.in_(_URNS))
+_CONTESTED_URNS: Final = select(_ROW.urn).where(
+    _ROW.urn.in_(_URNS), _ROW.reporter_key != _reporter_key(DATA_SOURCE)
+)
+_SELECT_CONTESTED: Final = _SELECT.where(_ROW.urn.in_(_CONTESTED_URNS))
 _DELETE: Final = delete(tables.annotation).where(
     _ROW.urn == bindparam("the_urn"), _ROW.digest == bindparam("the_digest")
 )

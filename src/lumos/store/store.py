@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from itertools import product
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, get_args
 
 import msgspec
 from sqlalchemy import (
@@ -110,6 +110,7 @@ class _Uri(msgspec.Struct):
     uri: str
 
 
+_STATES: Final[dict[str, DatasetState]] = {state: state for state in get_args(DatasetState)}
 _DECODE_URI: Final = msgspec.json.Decoder(_Uri).decode
 
 
@@ -162,14 +163,17 @@ class Store:
         """Commit all writes of the block together, or none of them."""
         with self._database.writing() as connection:
             transaction = Transaction(connection, self._database)
-            yield transaction
-            for listener in self._listeners:
-                if isinstance(listener, Completer):
-                    transaction.complete(listener)
-            events = tuple(transaction.new_events)
-            for event, listener in product(events, self._listeners):
-                listener.before_commit(transaction, event)
-            transaction.finish()
+            try:
+                yield transaction
+                for listener in self._listeners:
+                    if isinstance(listener, Completer):
+                        transaction.complete(listener)
+                events = tuple(transaction.new_events)
+                for event, listener in product(events, self._listeners):
+                    listener.before_commit(transaction, event)
+                transaction.finish()
+            finally:
+                transaction.close()
         transaction.on_committed()
         for event, listener in product(events, self._listeners):
             listener.after_commit(event)
@@ -373,6 +377,14 @@ class Store:
         statement = select(tables.dataset).where(tables.dataset.c.source == source)
         with self._database.reading() as connection:
             return {row.urn: known_dataset(row) for row in connection.execute(statement)}
+
+    def states(self, *, source: str) -> dict[str, DatasetState]:
+        """The states of all datasets of a source, by URN."""
+        table = tables.dataset.c
+        statement = select(table.urn, table.state).where(table.source == source)
+        with self._database.reading() as connection:
+            # The names of states, not a copy of each.
+            return {urn: _STATES[state] for urn, state in connection.execute(statement)}
 
     def known_datasets(self, urns: Collection[str]) -> dict[str, KnownDataset]:
         """The records of the given datasets that exist, live or not, by URN."""

@@ -20,7 +20,7 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.event import listen
+from sqlalchemy.event import listen, remove
 
 from lumos.actor import current_actor
 from lumos.model.change import ChangeEvent, EventType
@@ -185,6 +185,13 @@ class Transaction:
         """Write the collected rows, parents before their children."""
         pending, events = self._pending, self._pending_events
         self._pending, self._pending_events = {}, []
+        if datasets := pending.get(tables.dataset):
+            # A dataset with a long schema history is saved for each version.
+            last = {row["urn"]: row for row in datasets}
+            created = {row["urn"]: row["created_at"] for row in reversed(datasets)}
+            pending[tables.dataset] = [
+                {**row, "created_at": created[urn]} for urn, row in last.items()
+            ]
         for table, statement_for in _COLLECTED.items():
             if rows := pending.get(table):
                 self._execute(statement_for(self._dialect), rows)
@@ -202,6 +209,13 @@ class Transaction:
     def _mark_written(self, urn: str) -> None:
         self._written[urn] = None
         self.catalog_outbox.add(urn)
+
+    def close(self) -> None:
+        """Stop listening to the connection, which would keep all that was written in memory.
+
+        The two refer to each other, and such objects are freed late.
+        """
+        remove(self._connection, "before_cursor_execute", self._write_pending)
 
     def finish(self) -> None:
         """Write the collected rows and update the search index."""

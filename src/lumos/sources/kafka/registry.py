@@ -5,8 +5,9 @@ The API is that of Confluent's registry; Apicurio, Karapace and Redpanda have it
 
 import base64
 import ssl
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Final, NamedTuple, TypeVar
@@ -19,13 +20,14 @@ from lumos.config.sources import KafkaSourceSettings
 from lumos.errors import LumosError
 from lumos.http.client import HttpClient, HttpError, HttpResponse, TimeLimits
 from lumos.http.pooled_transport import PooledTransport
-from lumos.http.retries import RetryPolicy
+from lumos.http.retries import ONCE, RetryPolicy
 from lumos.sources.interface import SourceNotUsable
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 _PARALLEL: Final = 8
+_MAX_WAITING: Final = 100
 _NOT_ALLOWED: Final = (401, 403)
 _NOT_FOUND: Final = 404
 _OK: Final = 200
@@ -86,6 +88,11 @@ class _VersionResponse(msgspec.Struct, kw_only=True, rename="camel"):
     ts: int | None = None
 
 
+class _ListedResponse(_VersionResponse, kw_only=True):
+    subject: str
+    version: int
+
+
 class _ConfigResponse(msgspec.Struct, kw_only=True, rename="camel"):
     compatibility_level: str | None = None
     compatibility: str | None = None
@@ -103,6 +110,8 @@ class SchemaRegistry:
         assert settings.schema_registry_url is not None
         self.address = settings.schema_registry_url.rstrip("/")
         self._settings = settings
+        # Until a response shows that it does not.
+        self._lists_schemas = True
         self._referenced_schemas: dict[tuple[str, int], RegisteredSchema | None] = {}
 
     @cached_property
@@ -155,6 +164,34 @@ class SchemaRegistry:
         what = f"version {version} of '{subject}'"
         found = self._find(path, _VersionResponse, what, _MAX_SCHEMA_BYTES)
         return None if found is None else _to_registered_schema(subject, version, found)
+
+    def history(self, subject: str) -> list[RegisteredSchema]:
+        """All versions of a subject in ascending order, read with one request.
+
+        Empty if the subject was deleted or cannot be read, or if the registry has no such request;
+        then `versions` and `schema` tell more.
+        """
+        if not self._lists_schemas:
+            return []
+        path = f"/schemas?subjectPrefix={quote(subject, safe='')}"
+        try:
+            response = self._get(path, max_bytes=_MAX_LIST_BYTES, retries=ONCE)
+            what = f"the schemas of '{subject}'"
+            listed = self._decode(response, list[_ListedResponse], what)
+        except (SourceNotUsable, SubjectNotReadable):
+            # If the registry cannot be reached, the next request says so.
+            self._lists_schemas = False
+            return []
+        # Other subjects may begin with the same name. A registry that returns all subjects would
+        # return them again for each.
+        if response.status != _OK or any(not each.subject.startswith(subject) for each in listed):
+            self._lists_schemas = False
+            return []
+        found = {each.version: each for each in listed if each.subject == subject}
+        return [
+            _to_registered_schema(subject, version, found[version])
+            for version in sorted(found)[-MAX_VERSIONS:]
+        ]
 
     def compatibility(self, subject: str) -> str | None:
         """The compatibility mode of a subject, or that of the registry."""
@@ -235,10 +272,19 @@ class SchemaRegistry:
         return self._referenced_schemas[key]
 
     def each(self, items: Iterable[T], work: Callable[[T], R]) -> Iterator[R]:
-        """Run `work` for all items in parallel; results have the order of the items."""
+        """Run `work` for all items in parallel; results have the order of the items.
+
+        Few results wait for the caller, which may be slower.
+        """
         pool = ThreadPoolExecutor(_PARALLEL, thread_name_prefix="lumos-registry")
+        waiting: deque[Future[R]] = deque()
         try:
-            yield from pool.map(work, items)
+            for item in items:
+                if len(waiting) == _MAX_WAITING:
+                    yield waiting.popleft().result()
+                waiting.append(pool.submit(work, item))
+            while waiting:
+                yield waiting.popleft().result()
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
@@ -258,12 +304,12 @@ class SchemaRegistry:
             f"{self._message(response)})",
         )
 
-    def _get(self, path: str, *, max_bytes: int) -> HttpResponse:
+    def _get(self, path: str, *, max_bytes: int, retries: RetryPolicy = _RETRIES) -> HttpResponse:
         return self._client.send(
             "GET",
             f"{self.address}{path}",
             headers=lambda: self._headers,
-            retries=_RETRIES,
+            retries=retries,
             max_bytes=max_bytes,
         )
 

@@ -8,6 +8,7 @@ from urllib.parse import unquote
 
 from lumos.config.sources import KafkaSourceSettings as Settings
 from lumos.errors import did_you_mean
+from lumos.model.compressed_list import CompressedList
 from lumos.model.conversions.avro import KnownColumns
 from lumos.model.dataset import Location, Statistics
 from lumos.model.discovery import (
@@ -168,7 +169,8 @@ class _TopicScan:
         self._remark_denied("offsets", "Describe", ranges.denied)
         subjects = self._subjects(topics)
         samples = self._samples(subjects, ranges.found)
-        datasets: list[FoundDataset] = []
+        datasets = CompressedList(FoundDataset)
+        paths: set[str] = set()
         for number, (task, found) in enumerate(self._schemas(subjects, samples), start=1):
             if number % _REPORT_INTERVAL == 0:
                 report_progress(number / len(topics))
@@ -178,17 +180,17 @@ class _TopicScan:
             self._problems += found.problems
             name = task.topic.name
             identity = ids.found.get(name)
-            datasets.append(
-                self._dataset(
-                    task.topic,
-                    found,
-                    identity=identity,
-                    configs=configs.found.get(name) or self._earlier_configs(name),
-                    ranges=ranges.found.get(name),
-                )
+            dataset = self._dataset(
+                task.topic,
+                found,
+                identity=identity,
+                configs=configs.found.get(name) or self._earlier_configs(name),
+                ranges=ranges.found.get(name),
             )
-        reads = tuple(self._reads({each.path for each in datasets}))
-        return Discovery(datasets=tuple(datasets), problems=tuple(self._problems), reads=reads)
+            paths.add(dataset.path)
+            datasets.append(dataset)
+        reads = tuple(self._reads(paths))
+        return Discovery(datasets=datasets, problems=tuple(self._problems), reads=reads)
 
     def _earlier_configs(self, topic: str) -> dict[str, str]:
         """The recorded settings of a topic whose settings cannot be read now."""
@@ -310,11 +312,15 @@ class _TopicScan:
         properties = {"schema_from": _REGISTERED}
         problems: list[Problem] = []
         for subject in subjects:
-            numbers = registry.versions(subject.subject)
             last = recorded.get(subject)
+            schemas: Iterable[RegisteredSchema | None]
+            if last is None and (history := registry.history(subject.subject)):
+                schemas, numbers = history, [each.version for each in history]
+            else:
+                numbers = registry.versions(subject.subject)
+                wanted = [each for each in numbers if last not in numbers or each >= (last or 0)]
+                schemas = (registry.schema(subject.subject, number) for number in wanted)
             is_known = last is not None and last in numbers
-            wanted = [number for number in numbers if not is_known or number >= (last or 0)]
-            schemas = (registry.schema(subject.subject, number) for number in wanted)
             columns: KnownColumns = {}
             versions = [
                 parsed

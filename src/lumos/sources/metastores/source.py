@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, NamedTuple
@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from lumos.config.sources import MetastoreSettings
+from lumos.model.compressed_list import CompressedList
 from lumos.model.discovery import Discovery, FoundDataset, Problem
 from lumos.sources.interface import (
     MetastoreSource,
@@ -103,7 +104,7 @@ class SelectedTables(MetastoreSource):
         return f"{self.address}, {self.label}, {databases}"
 
     def read_registered(self, register: Register, report_progress: ReadProgress) -> Discovery:
-        found: list[FoundDataset] = []
+        found = CompressedList(FoundDataset)
         with self._connect() as client:
             existing = client.databases()
             databases = sorted(filter(self._selection.includes_schema, existing))
@@ -127,7 +128,7 @@ class SelectedTables(MetastoreSource):
                     # A database that was dropped during the scan has no tables.
                     if unreadable.code != "gone":
                         problems.append(unreadable.problem(path_of(*database.split("."))))
-        return Discovery(datasets=tuple(_with_distinct_identities(found)), problems=tuple(problems))
+        return Discovery(datasets=_with_distinct_identities(found), problems=tuple(problems))
 
     def _register(
         self,
@@ -157,12 +158,18 @@ class SelectedTables(MetastoreSource):
         return replace(found, statistics=statistics)
 
 
-def _with_distinct_identities(found: list[FoundDataset]) -> Iterator[FoundDataset]:
+def _with_distinct_identities(found: Sequence[FoundDataset]) -> Sequence[FoundDataset]:
     """The datasets, without identities that several of them have."""
     counts = Counter(each.location.identity for each in found)
-    for each in found:
-        if each.location.identity is not None and counts[each.location.identity] > 1:
-            location = replace(each.location, identity=None)
-            yield replace(each, location=location)
-        else:
-            yield each
+    del counts[None]
+    if all(count == 1 for count in counts.values()):
+        return found
+    return CompressedList(
+        FoundDataset,
+        (
+            replace(each, location=replace(each.location, identity=None))
+            if counts[each.location.identity] > 1
+            else each
+            for each in found
+        ),
+    )

@@ -10,6 +10,7 @@ from pymongo import MongoClient
 from pymongo.errors import OperationFailure
 
 from lumos.config.sources import MongodbSourceSettings as Settings
+from lumos.model.compressed_list import CompressedList
 from lumos.model.dataset import Location, Statistics
 from lumos.model.discovery import Discovery, FoundDataset, Problem, SourceMetadata
 from lumos.model.schema import Schema
@@ -94,15 +95,13 @@ class MongodbSource(SampledSource):
         return CollectionSampler(self._access)
 
     def build_discovery(self, samples: Sequence[bytes], known: EarlierSchemas) -> Discovery:
-        decoded = [msgspec.msgpack.decode(sample, type=CollectionSample) for sample in samples]
-        if decoded and all(sample.code == "unreadable" for sample in decoded):
-            raise SourceNotUsable(
-                f"No collection at {self.address} can be read: {decoded[0].reason}",
-                "Check that executors can reach the server; nothing was recorded.",
-            )
         problems: list[Problem] = []
-        datasets = []
-        for sample in decoded:
+        datasets = CompressedList(FoundDataset)
+        unreadable: list[str] = []
+        for encoded in samples:
+            sample = msgspec.msgpack.decode(encoded, type=CollectionSample)
+            if sample.code == "unreadable":
+                unreadable.append(sample.reason)
             path = path_of(sample.task.database, sample.task.name)
             if sample.damaged:
                 reason = f"{sample.damaged:,} documents of the sample are not valid BSON."
@@ -119,7 +118,12 @@ class MongodbSource(SampledSource):
                     problems.append(
                         Problem(path=path, reason=reason, code="too_many_fields", remark=True)
                     )
-        return Discovery(datasets=tuple(datasets), problems=tuple(problems))
+        if unreadable and len(unreadable) == len(samples):
+            raise SourceNotUsable(
+                f"No collection at {self.address} can be read: {unreadable[0]}",
+                "Check that executors can reach the server; nothing was recorded.",
+            )
+        return Discovery(datasets=datasets, problems=tuple(problems))
 
     def _databases(self, client: _Client) -> tuple[list[str], list[Problem]]:
         """The databases to read, and warnings about names that do not exist."""

@@ -2,12 +2,15 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, ClassVar, Final
 
 import pymysql
 from pymysql.constants import ER
 
 from lumos.config.sources import MysqlSourceSettings as Settings
+from lumos.model.compressed_list import CompressedList
 from lumos.model.discovery import Discovery, FoundDataset, Problem
 from lumos.sources.interface import QueryLogSource, ReadProgress, SourceNotUsable, TableSource
 from lumos.sources.mysql import queries
@@ -80,7 +83,7 @@ class MysqlSource(TableSource, QueryLogSource):
         return f"{self.address}, {connection.server.text}, {tables} in {found}"
 
     def read(self, report_progress: ReadProgress) -> Discovery:
-        datasets: list[FoundDataset] = []
+        datasets = CompressedList(FoundDataset)
         with self._connector.connect() as connection:
             databases, problems = self._databases(connection)
             self._require_permission(databases, problems)
@@ -90,12 +93,14 @@ class MysqlSource(TableSource, QueryLogSource):
                 def report(share: float, number: int = number) -> None:
                     report_progress((number + share) / len(databases))
 
-                found, unreadable = self._read_database(
+                for found in self._read_database(
                     connection, name, identities.get(name, {}), report
-                )
-                datasets += found
-                problems += unreadable
-        return Discovery(datasets=tuple(datasets), problems=tuple(problems))
+                ):
+                    if isinstance(found, Problem):
+                        problems.append(found)
+                    else:
+                        datasets.append(found)
+        return Discovery(datasets=datasets, problems=tuple(problems))
 
     def query_log(self) -> Iterator[dict[str, Any]]:
         with self._connector.connect() as connection:
@@ -145,29 +150,27 @@ class MysqlSource(TableSource, QueryLogSource):
         name: str,
         identities: Mapping[str, str],
         report_progress: ReadProgress,
-    ) -> tuple[list[FoundDataset], list[Problem]]:
+    ) -> Iterator[FoundDataset | Problem]:
         tables = [
             table
             for table in map(MysqlTable._make, connection.rows(queries.TABLES, name))
             if table.kind in _KINDS and self._selection.includes(name, table.name)
         ]
         if not tables:
-            return [], []
-        columns: dict[str, list[MysqlColumn]] = defaultdict(list)
-        for column in map(MysqlColumn._make, connection.stream(queries.COLUMNS, name)):
-            columns[column.table].append(column)
+            return
         database = self._database(connection, name, tables, identities)
-        datasets: list[FoundDataset] = []
-        problems: list[Problem] = []
-        for number, table in enumerate(sorted(tables, key=lambda table: table.name)):
-            problem = _find_problem(table, columns.get(table.name, ()), database)
-            if problem is not None:
-                problems.append(problem)
-            if problem is None or problem.remark:
-                datasets.append(dataset_of(table, columns.pop(table.name), database))
-            if number % _REPORT_INTERVAL == 0:
-                report_progress(number / len(tables))
-        return datasets, problems
+        remaining = {table.name: table for table in tables}
+        rows = map(MysqlColumn._make, connection.stream(queries.COLUMNS, name))
+        # Table by table, since the columns of all tables take much memory.
+        for table_name, columns in groupby(rows, key=attrgetter("table")):
+            table = remaining.pop(table_name, None)
+            if table is None:
+                continue
+            yield from _found(table, tuple(columns), database)
+            if len(remaining) % _REPORT_INTERVAL == 0:
+                report_progress(1 - len(remaining) / len(tables))
+        for _, table in sorted(remaining.items()):
+            yield from _found(table, (), database)
 
     def _database(
         self,
@@ -241,6 +244,17 @@ def _identities(connection: MysqlConnection) -> dict[str, dict[str, str]]:
         if problem.args[0] not in _NO_TABLE_IDS:
             raise
     return identities
+
+
+def _found(
+    table: MysqlTable, columns: Sequence[MysqlColumn], database: MysqlDatabase
+) -> Iterator[FoundDataset | Problem]:
+    """The dataset of a table or view, and what is wrong with it."""
+    problem = _find_problem(table, columns, database)
+    if problem is not None:
+        yield problem
+    if problem is None or problem.remark:
+        yield dataset_of(table, columns, database)
 
 
 def _find_problem(

@@ -60,14 +60,14 @@ COLUMNS: Final = """
 SELECT a.attrelid, a.attnum, a.attname, a.atttypid, a.atttypmod,
        format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attidentity, a.attgenerated,
        pg_get_expr(v.adbin, v.adrelid), d.description
-  FROM unnest(%(relations)s::oid[]) AS wanted (oid)
+  FROM unnest(%(relations)s::oid[]) WITH ORDINALITY AS wanted (oid, number)
   JOIN pg_catalog.pg_attribute a ON a.attrelid = wanted.oid
   LEFT JOIN pg_catalog.pg_attrdef v ON v.adrelid = a.attrelid AND v.adnum = a.attnum
   LEFT JOIN pg_catalog.pg_description d
     ON d.classoid = 'pg_catalog.pg_class'::regclass
    AND d.objoid = a.attrelid AND d.objsubid = a.attnum
  WHERE a.attnum > 0 AND NOT a.attisdropped
- ORDER BY a.attrelid, a.attnum
+ ORDER BY wanted.number, a.attnum
 """
 
 # A unique index is only a key if it covers all rows and has no expressions.

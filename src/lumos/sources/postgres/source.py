@@ -12,6 +12,7 @@ import psycopg
 from psycopg import errors
 
 from lumos.config.sources import PostgresSourceSettings as Settings
+from lumos.model.compressed_list import CompressedList
 from lumos.model.discovery import Discovery, FoundDataset, Problem
 from lumos.sources.interface import ReadProgress, TableSource
 from lumos.sources.postgres import queries
@@ -113,17 +114,19 @@ class PostgresSource(TableSource):
         constraints, dropped = _read_constraints(connection, list(relations))
         unreadable |= dict.fromkeys(dropped, "changing")
         catalog = self._catalog(connection, relations, definitions, constraints)
-        found: dict[int, FoundDataset] = {}
-        for oid, columns in _read_columns(connection, list(relations)):
-            found[oid] = dataset_of(relations[oid], columns, catalog)
-            if len(found) % _REPORT_INTERVAL == 0:
-                report_progress(len(found) / len(relations))
-        datasets = (
+        datasets = CompressedList(FoundDataset)
+        columns_of = _read_columns(connection, list(relations))
+        next_oid, next_columns = next(columns_of, (None, ()))
+        for number, (oid, relation) in enumerate(relations.items(), start=1):
             # Tables may have no columns.
-            found.get(oid) or dataset_of(relation, (), catalog)
-            for oid, relation in relations.items()
-            if oid not in unreadable
-        )
+            columns: tuple[PostgresColumn, ...] = ()
+            if oid == next_oid:
+                columns = next_columns
+                next_oid, next_columns = next(columns_of, (None, ()))
+            if oid not in unreadable:
+                datasets.append(dataset_of(relation, columns, catalog))
+            if number % _REPORT_INTERVAL == 0:
+                report_progress(number / len(relations))
         problems = tuple(
             Problem(
                 path=path_of(self.scope, relations[oid].schema, relations[oid].name),
@@ -132,7 +135,7 @@ class PostgresSource(TableSource):
             )
             for oid, code in unreadable.items()
         )
-        return Discovery(datasets=tuple(datasets), problems=(*warnings, *problems))
+        return Discovery(datasets=datasets, problems=(*warnings, *problems))
 
     def _prepare(self, connection: _Connection) -> None:
         seconds = self._settings.statement_timeout
@@ -238,7 +241,7 @@ def _read_constraints(
 def _read_columns(
     connection: _Connection, relations: Sequence[int]
 ) -> Iterator[tuple[int, tuple[PostgresColumn, ...]]]:
-    """The columns, relation by relation, without loading all of them."""
+    """The columns, relation by relation in their order, without loading all of them."""
     with connection.cursor(name="lumos_columns") as cursor:
         cursor.itersize = _BATCH_ROWS
         cursor.execute(queries.COLUMNS, {"relations": relations})

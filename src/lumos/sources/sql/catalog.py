@@ -109,6 +109,8 @@ class InspectedCatalog(Catalog):
         for name, format in self._relations(schema):
             if not is_selected(name):
                 continue
+            # It remembers the columns of every table.
+            self._inspector.clear_cache()
             try:
                 yield self._table(schema, name, format)
             except exc.NoSuchTableError:

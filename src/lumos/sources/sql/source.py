@@ -13,6 +13,7 @@ from sqlalchemy import exc
 
 from lumos.config.secret import MASK
 from lumos.config.sources import SqlSourceSettings as Settings
+from lumos.model.compressed_list import CompressedList
 from lumos.model.dataset import Definition, Location, Statistics
 from lumos.model.discovery import Discovery, FoundDataset, Problem, SourceMetadata
 from lumos.model.schema import Field, Schema
@@ -122,7 +123,7 @@ class SqlSource(TableSource):
         return f"{self.address}, {tables}"
 
     def read(self, report_progress: ReadProgress) -> Discovery:
-        datasets: list[FoundDataset] = []
+        datasets = CompressedList(FoundDataset)
         problems: list[Problem] = []
         with self._catalog() as catalog:
             existing = catalog.schemas()
@@ -141,7 +142,7 @@ class SqlSource(TableSource):
                         datasets.append(self._dataset(table))
 
             problems += self._read_each(catalog, selected, read_schema)
-        return Discovery(datasets=tuple(datasets), problems=tuple(problems))
+        return Discovery(datasets=datasets, problems=tuple(problems))
 
     def _selected(self, schemas: Iterable[str]) -> list[str]:
         return [name for name in schemas if self._selection.includes_schema(name)]
