@@ -68,7 +68,7 @@ def _metadata_files(storage: FileStorage, root: str, signature: str) -> dict[str
     entries = list(folder.entries(properties.timeline))
     files = {f"{properties.timeline}/{entry.name}": b"" for entry in entries}
     writes = parse_timeline(entries).writes
-    newest = {max(writes, key=lambda write: write.begun), writes[-1]} if writes else set()
+    newest = {max(writes, key=lambda write: write.instant), writes[-1]} if writes else set()
     for write in newest:
         path = f"{properties.timeline}/{write.entry.name}"
         files[path] = folder.read(path)
