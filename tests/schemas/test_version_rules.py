@@ -8,7 +8,7 @@ from lumos.model.change import ChangeEvent, EventType, Finding
 from lumos.model.schema import parse_schema
 from lumos.model.version import ChangeType, CloudVersion, Level, SchemaVersion
 from lumos.schemas.comparison import compare
-from lumos.schemas.compatibility import judge
+from lumos.schemas.compatibility import classify
 from lumos.schemas.version_rules import (
     DEFAULT_LEVEL,
     EVENT_OF_CHANGE,
@@ -21,7 +21,7 @@ from lumos.schemas.version_rules import (
 
 
 def findings(before: str, after: str) -> tuple[Finding, ...]:
-    return judge(compare(parse_schema(before), parse_schema(after)))
+    return classify(compare(parse_schema(before), parse_schema(after)))
 
 
 def step(cloud: str, version: str) -> VersionStep:

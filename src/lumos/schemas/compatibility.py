@@ -33,7 +33,9 @@ _CASE_ONLY_FLAG: Final = "case-only"
 _COST_FLAG: Final = "cost"
 
 
-def judge(changes: Iterable[AnySchemaChange], *, format: str | None = None) -> tuple[Finding, ...]:
+def classify(
+    changes: Iterable[AnySchemaChange], *, format: str | None = None
+) -> tuple[Finding, ...]:
     """Judge each change; the findings are sorted by consumer verdict, worst first."""
     changes = tuple(changes)
     related = _RelatedChanges.of(changes)

@@ -22,7 +22,7 @@ from lumos.model.json_codec import from_json, to_json, to_plain
 from lumos.model.schema import Field, Schema
 from lumos.model.types import quoted_text
 from lumos.schemas.comparison import compare
-from lumos.schemas.compatibility import judge
+from lumos.schemas.compatibility import classify
 
 FingerprintValue: TypeAlias = str | bool | Sequence["FingerprintValue"] | None
 
@@ -224,7 +224,7 @@ def findings_between(
     before: FingerprintedSchema, after: FingerprintedSchema
 ) -> tuple[Finding, ...]:
     """The judged changes of one dataset, for its current format."""
-    return judge(compare(_decode_schema(before), _decode_schema(after)), format=after.format)
+    return classify(compare(_decode_schema(before), _decode_schema(after)), format=after.format)
 
 
 def change_table_rows(

@@ -10,7 +10,7 @@ from lumos.model.change import ChangeEvent, EventType, Finding, Verdict
 from lumos.model.schema import Schema
 from lumos.model.version import ChangeType, CloudVersion, Level, SchemaVersion
 from lumos.schemas.comparison import compare
-from lumos.schemas.compatibility import judge, worst_verdict
+from lumos.schemas.compatibility import classify, worst_verdict
 
 # The level of a manual bump without --level.
 DEFAULT_LEVEL: Final[Mapping[ChangeType, Level]] = {
@@ -139,7 +139,7 @@ def decide_event(
             cloud_version=CloudVersion(prefix=prefix),
             schema_version=SchemaVersion(),
         )
-    findings = judge(compare(recorded.schema, observed.schema), format=observed.format)
+    findings = classify(compare(recorded.schema, observed.schema), format=observed.format)
     event = _event(observed, recorded, findings)
     if event is None:
         return None

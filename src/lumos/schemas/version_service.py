@@ -22,7 +22,7 @@ from lumos.model.version import ChangeType, CloudVersion, Level
 from lumos.names import find_dataset, find_datasets, find_urn
 from lumos.schemas.changes import events_of, milestones_of, schema_versions_of
 from lumos.schemas.comparison import compare
-from lumos.schemas.compatibility import judge
+from lumos.schemas.compatibility import classify
 from lumos.schemas.output import require_text
 from lumos.schemas.reports import (
     ChangeDetails,
@@ -99,7 +99,7 @@ def _needed_versions(
         if dataset.schema_hash is not None and last.schema_hash != dataset.schema_hash:
             schemas = log.schemas([last.schema_hash, dataset.schema_hash])
             before, after = schemas[last.schema_hash], schemas[dataset.schema_hash]
-            findings = judge(compare(before, after), format=dataset.format)
+            findings = classify(compare(before, after), format=dataset.format)
         if findings:
             yield _NeededVersion(
                 entry, "schema", writer.next_version(dataset, level_of(findings), at=at), findings
