@@ -41,7 +41,7 @@ from lumos.schemas.compatibility import classify
 from lumos.schemas.findings import change_fingerprint
 from lumos.schemas.renames import suggest_renames
 from lumos.schemas.rules import RULES
-from lumos.schemas.type_rules import judge_types
+from lumos.schemas.type_rules import select_type_rule
 
 from .strategies import SCHEMAS, pairs_of_schemas
 
@@ -148,7 +148,7 @@ def test_every_ordered_pair_of_kinds_has_an_answer(before: DataType, after: Data
         (finding,) = classify(changes, format=format)
         assert finding.rule in RULES
         assert isinstance(finding.storage, Verdict)
-        judged = judge_types(before, after, is_map_key=True)
+        judged = select_type_rule(before, after, is_map_key=True)
         assert judged.rule in {"map-key", "unknown-type"}
     if finding.rule == "unrelated-types":
         assert finding.consumer is Verdict.BREAKING

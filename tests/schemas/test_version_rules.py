@@ -11,7 +11,7 @@ from lumos.schemas.comparison import compare
 from lumos.schemas.compatibility import classify
 from lumos.schemas.version_rules import (
     DEFAULT_LEVEL,
-    EVENT_OF_CHANGE,
+    EVENT_BY_CHANGE_TYPE,
     VersionStep,
     change_type_of,
     level_of,
@@ -88,7 +88,7 @@ def test_what_a_person_declares_is_recorded_as_an_event_of_that_change_type(
     type: ChangeType,
 ) -> None:
     event = ChangeEvent(
-        event_id="e", urn="lumos://file/a", type=EVENT_OF_CHANGE[type],
+        event_id="e", urn="lumos://file/a", type=EVENT_BY_CHANGE_TYPE[type],
         at=datetime(2024, 1, 1, tzinfo=UTC), cause="user", cloud_version="S-1",
         schema_version="1.0.0",
     )  # fmt: skip
