@@ -16,7 +16,7 @@ from lumos.model.change import ChangeEvent, EventType, Finding
 from lumos.model.json_codec import to_json
 from lumos.model.schema import Schema, parse_schema
 from lumos.schemas.comparison import compare
-from lumos.schemas.compatibility import judge
+from lumos.schemas.compatibility import classify
 from lumos.schemas.wording import summary_of
 from lumos.store import Database, Store, tables
 
@@ -151,7 +151,7 @@ def _version(number: int, now: datetime) -> dict[str, Any]:
 def _events(now: datetime) -> Iterator[dict[str, Any]]:
     """A scan each half hour, each of which finds some datasets changed, and few schemas."""
     chance = random.Random(1)
-    removed, added = judge(compare(BEFORE, NARROWER)), judge(compare(BEFORE, WIDER))
+    removed, added = classify(compare(BEFORE, NARROWER)), classify(compare(BEFORE, WIDER))
     scans = EVENTS // A_SCAN
     for number in range(EVENTS):
         scan = number // A_SCAN

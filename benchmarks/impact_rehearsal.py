@@ -29,7 +29,7 @@ from lumos.model.conversions.spark import schema_to_spark
 from lumos.model.lineage import Edge
 from lumos.model.schema import Schema, parse_schema
 from lumos.schemas.comparison import compare
-from lumos.schemas.compatibility import judge
+from lumos.schemas.compatibility import classify
 from lumos.spark.session import spark_session
 
 ROUNDS = 7
@@ -129,7 +129,7 @@ class _World:
 def measure() -> dict[str, Any]:
     """Medians of both by turns, and their ratios."""
     world = _World()
-    impact = impact_of(_START, judge(compare(_PRESENT, _PROPOSED)), world, analyse_derivation)
+    impact = impact_of(_START, classify(compare(_PRESENT, _PROPOSED)), world, analyse_derivation)
     with spark_session(master="local[2]", settings={}) as session:
         _make_tables(session, world)
         states = _rehearse(session, world, impact)

@@ -33,7 +33,7 @@ from lumos.snapshots.format.comparison import compare
 from lumos.snapshots.format.document import SnapshotFacts
 from lumos.snapshots.format.validation import validate
 from lumos.snapshots.format.writer import write_snapshot
-from lumos.snapshots.on_spark import judge_schemas
+from lumos.snapshots.on_spark import compare_schemas
 
 DATASETS = 20_000
 IN_LITTLE_MEMORY = 200_000
@@ -61,9 +61,9 @@ from lumos.snapshots.format.validation import validate
 found = len(list(validate(sys.argv[1])))
 """
 _DIFF = """
-from lumos.snapshots.on_spark import judge_schemas
+from lumos.snapshots.on_spark import compare_schemas
 from lumos.snapshots.format.comparison import compare
-found = sum(1 for _ in compare(sys.argv[1], sys.argv[2], judge=judge_schemas))
+found = sum(1 for _ in compare(sys.argv[1], sys.argv[2], compare_schemas=compare_schemas))
 """
 _SPARK = """
 import json, sys, time
@@ -111,8 +111,10 @@ def _beside_msgspec(folder: Path, ending: str) -> dict[str, Any]:
         "export": lambda: write_snapshot(before, _FACTS, entries),
         "decode": lambda: from_json(data, list[CatalogEntry]),
         "validate": lambda: list(validate(before)),
-        "diff": lambda: list(compare(before, after, judge=judge_schemas)),
-        "diff_all_changed": lambda: sum(1 for _ in compare(before, all_new, judge=judge_schemas)),
+        "diff": lambda: list(compare(before, after, compare_schemas=compare_schemas)),
+        "diff_all_changed": lambda: sum(
+            1 for _ in compare(before, all_new, compare_schemas=compare_schemas)
+        ),
     }
     seconds: dict[str, list[float]] = {name: [] for name in works}
     gc.collect()

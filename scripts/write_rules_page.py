@@ -8,7 +8,7 @@ PROJECT = Path(__file__).parents[1]
 sys.path.append(str(PROJECT / "tests"))
 
 from lumos.model.change import Verdict  # noqa: E402
-from lumos.schemas.rules import ENGINES, RULES, Judgement  # noqa: E402
+from lumos.schemas.rules import ENGINES, RULES, CompatibilityRule  # noqa: E402
 from schemas.pairs import Pair, pairs  # noqa: E402
 
 PAGE = PROJECT / "docs" / "COMPATIBILITY.md"
@@ -105,7 +105,7 @@ def _size(pair: Pair) -> tuple[int, int]:
     return len(pair.expected), len(f"{pair.before}{pair.after}")
 
 
-def _cells(rule: Judgement, example: Pair) -> Iterator[str]:
+def _cells(rule: CompatibilityRule, example: Pair) -> Iterator[str]:
     sides = ("; ".join(str(side).splitlines()) for side in (example.before, example.after))
     yield f"`{rule.rule}`"
     yield " → ".join(f"`{side}`" for side in sides) if rule.rule != "tags" else "a tag was added"

@@ -25,7 +25,7 @@ from lumos.model.conversions.spark import schema_from_spark
 from lumos.model.schema import Field, Schema
 from lumos.model.types import DataType, Unknown, parse_type
 from lumos.schemas.comparison import compare
-from lumos.schemas.compatibility import judge
+from lumos.schemas.compatibility import classify
 
 # Equal values, values of one day or of one whole number, and an order that texts do not have.
 VALUES = {
@@ -444,7 +444,7 @@ def judged(
     """Lumos's verdict on a query, and the columns of its result that get another type."""
     old, new = (_schema(type, before) for type in (before, after))
     downstream = OneQuery(derivation_from(query, dialect), {"t": old})
-    impact = impact_of("t", judge(compare(old, new)), downstream, analyse_derivation)
+    impact = impact_of("t", classify(compare(old, new)), downstream, analyse_derivation)
     if not impact.downstream:
         return Verdict.COMPATIBLE, {}
     (found,) = impact.downstream

@@ -17,7 +17,7 @@ from lumos.model.lineage import Edge
 from lumos.model.schema import Schema
 from lumos.model.types import Unknown
 from lumos.schemas.comparison import compare
-from lumos.schemas.compatibility import judge
+from lumos.schemas.compatibility import classify
 
 AT = datetime(2024, 1, 1, tzinfo=UTC)
 DECLARED = "declared"
@@ -110,7 +110,7 @@ class InventoryDownstream:
     def impact(self, dataset: str, proposed: Schema) -> Impact:
         """What it does to give a table another schema."""
         present = self._sample.tables[dataset].schema
-        return impact_of(dataset, judge(compare(present, proposed)), self, self.reason)
+        return impact_of(dataset, classify(compare(present, proposed)), self, self.reason)
 
     def impact_of_case(self, case: Case) -> Impact:
         return self.impact(case.dataset, case.proposed)

@@ -12,7 +12,7 @@ from lumos.impact.rules.results import Impact
 from lumos.model.change import Verdict
 from lumos.model.schema import parse_schema
 from lumos.schemas.comparison import compare
-from lumos.schemas.compatibility import judge
+from lumos.schemas.compatibility import classify
 
 SEEDS = [*range(12), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(12, 60))]
 COLUMNS = ("key", "day", "amount", "label", "flag")
@@ -210,7 +210,7 @@ def test_a_table_that_is_made_from_itself_is_looked_at_once() -> None:
     assert [each.urn for each in found.downstream] == ["total"]
     itself = impact_of(
         "total",
-        judge(compare(graph.schemas["total"], parse_schema("key INT64\namount INT32"))),
+        classify(compare(graph.schemas["total"], parse_schema("key INT64\namount INT32"))),
         graph,
         graph.reason,
     )

@@ -34,7 +34,7 @@ from lumos.lineage.sql.analysis import analyse
 from lumos.model.lineage import Edge
 from lumos.model.schema import Schema, parse_schema
 from lumos.schemas.comparison import compare
-from lumos.schemas.compatibility import judge
+from lumos.schemas.compatibility import classify
 from usage.shop_logs import add, urn
 
 AT = datetime(2024, 1, 1, tzinfo=UTC)
@@ -93,7 +93,7 @@ class SqlDatasets:
         return ()
 
     def impact(self, name: str, proposed: Schema) -> Impact:
-        findings = judge(compare(self._schemas[name], proposed))
+        findings = classify(compare(self._schemas[name], proposed))
         return impact_of(name, findings, self, analyse_derivation)
 
 

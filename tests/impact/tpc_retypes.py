@@ -28,7 +28,7 @@ from lumos.model.lineage import Edge
 from lumos.model.schema import Field, Schema
 from lumos.model.types import DataType, Decimal, Unknown, parse_type
 from lumos.schemas.comparison import compare
-from lumos.schemas.compatibility import judge
+from lumos.schemas.compatibility import classify
 
 _AT = datetime(2024, 1, 1, tzinfo=UTC)
 _TARGET = "answer"
@@ -322,7 +322,7 @@ def _outcomes(engine: Engine, change: Retype, present: Mapping[str, Types]) -> I
     fields = [Field(name=each.name, type=change.after if each.name == change.column else each.type)
               for each in schema.fields]  # fmt: skip
     proposed = Schema(fields=tuple(fields))
-    findings = judge(compare(schema, proposed))
+    findings = classify(compare(schema, proposed))
     engine.table(change.table, proposed)
     for query in reading:
         after = engine.types(query.sql)

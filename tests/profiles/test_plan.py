@@ -63,7 +63,7 @@ def test_only_units_all_of_whose_files_are_there_are_kept() -> None:
     with closing(SourceFiles(source_files(100))) as files:
         division = divide(files, [whole, overlapping, partly_gone], leaves=1)
         assert division.reused == [whole]
-        assert division.read == 98
+        assert division.files_to_read == 98
         read = {
             file.identity
             for file, unit in zip(files, division.unit_numbers, strict=True)

@@ -5,7 +5,7 @@ from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.types import DATE, INT64, STRING, Array, DataType, Member, Struct
 from lumos.schemas.apply import apply
 from lumos.schemas.comparison import compare
-from lumos.schemas.compatibility import judge
+from lumos.schemas.compatibility import classify
 
 
 def column(type: DataType, *notes: NestedField, native_type: str | None = None) -> Schema:
@@ -40,7 +40,7 @@ def test_a_member_that_comes_or_goes_takes_its_words_along() -> None:
 
 def test_a_required_member_with_a_default_breaks_no_storage() -> None:
     after = column(Struct([X, Y]), NestedField(path="a.y", default="{}"))
-    (finding,) = judge(compare(column(Struct([X])), after))
+    (finding,) = classify(compare(column(Struct([X])), after))
     assert (finding.rule, finding.storage.value) == ("field-added", "compatible")
 
 

@@ -74,7 +74,7 @@ def rows(inventory: dict[str, FingerprintedSchema]) -> Iterator[InventoryRow]:
 
 def compared(spark: SparkSession, folder: Path) -> tuple[InventoryDiffCounts, list[dict[str, Any]]]:
     before, after = (spark.read.parquet(str(folder / name)) for name in ("before", "after"))
-    sums = compare_inventories(before, after, judge=change_table_rows, to=str(folder / "found"))
+    sums = compare_inventories(before, after, compare=change_table_rows, to=str(folder / "found"))
     return sums, spark.read.parquet(str(folder / "found/changes")).toArrow().to_pylist()
 
 
@@ -143,7 +143,7 @@ def test_only_what_differs_is_decoded(spark: SparkSession, tmp_path: Path) -> No
 def test_a_table_that_is_no_snapshot_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     frame = spark.createDataFrame([("u", "f")], "urn string, fingerprint string")
     with pytest.raises(MisuseError, match="no column body, format"):
-        compare_inventories(frame, frame, judge=change_table_rows, to=str(tmp_path / "found"))
+        compare_inventories(frame, frame, compare=change_table_rows, to=str(tmp_path / "found"))
     assert not (tmp_path / "found").exists()
 
 

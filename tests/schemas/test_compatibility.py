@@ -9,7 +9,7 @@ from lumos.model.change import ConsumerUse, Verdict
 from lumos.model.schema import Field, Schema, parse_schema
 from lumos.model.types import INT32, INT64, STRING
 from lumos.schemas.comparison import compare
-from lumos.schemas.compatibility import judge, worst_verdict
+from lumos.schemas.compatibility import classify, worst_verdict
 from lumos.schemas.rules import RULES
 
 from .pairs import Expected, Pair, pairs
@@ -19,7 +19,7 @@ PAIRS = pairs()
 
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.name)
 def test_a_change_gets_its_rule_both_verdicts_flags_and_notes(pair: Pair) -> None:
-    findings = judge(compare(pair.before, pair.after), format=pair.format)
+    findings = classify(compare(pair.before, pair.after), format=pair.format)
     got = {Expected.of(finding): finding.notes for finding in findings}
     assert sorted(got) == sorted(pair.expected)
     assert {noted: got[noted] for noted in pair.notes} == pair.notes
@@ -47,7 +47,7 @@ def test_what_depends_on_use_says_on_which(rule: str) -> None:
 def test_a_finding_carries_the_uses_that_decide_it() -> None:
     changes = compare(parse_schema("a INT32\nb DATE"), parse_schema("a FLOAT64\nb STRING"))
     uses = {
-        finding.change.path: (finding.breaks_if, finding.holds_if) for finding in judge(changes)
+        finding.change.path: (finding.breaks_if, finding.holds_if) for finding in classify(changes)
     }
     assert uses == {
         "a": ((ConsumerUse.KEY, ConsumerUse.JOINED, ConsumerUse.GROUPED), ()),
@@ -68,7 +68,7 @@ def test_a_finding_carries_the_uses_that_decide_it() -> None:
 )
 def test_the_storage_verdict_follows_the_format(format: str | None, storage: Verdict) -> None:
     changes = compare(parse_schema("a INT32"), parse_schema("a DECIMAL(10,0)"))
-    (finding,) = judge(changes, format=format)
+    (finding,) = classify(changes, format=format)
     assert finding.storage is storage
     assert finding.notes[0] == "safe in Delta, Spark, breaks Avro, Iceberg v2"
 
@@ -76,13 +76,13 @@ def test_the_storage_verdict_follows_the_format(format: str | None, storage: Ver
 def test_equal_schemas_have_no_findings_and_no_worst_verdict() -> None:
     schema = parse_schema("a STRUCT<b: INT64>")
     assert compare(schema, schema) == ()
-    assert worst_verdict(judge(())) is None
+    assert worst_verdict(classify(())) is None
 
 
 def test_breaking_findings_come_first() -> None:
     before = Schema(fields=(Field(name="a", type=INT32), Field(name="b", type=STRING)))
     after = Schema(fields=(Field(name="a", type=INT64),))
-    verdicts = [finding.consumer for finding in judge(compare(before, after))]
+    verdicts = [finding.consumer for finding in classify(compare(before, after))]
     assert verdicts == [Verdict.BREAKING, Verdict.COMPATIBLE]
 
 

@@ -7,7 +7,7 @@ import pytest
 from lumos.model.change import ChangeEvent, EventType
 from lumos.model.schema import parse_schema
 from lumos.schemas.comparison import compare
-from lumos.schemas.compatibility import judge
+from lumos.schemas.compatibility import classify
 from lumos.schemas.reports import summarise_evolution
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
@@ -22,7 +22,7 @@ def event(before: str, after: str) -> ChangeEvent:
         cause="scan",
         cloud_version="S-2",
         schema_version="1.1.0",
-        findings=judge(compare(parse_schema(before), parse_schema(after))),
+        findings=classify(compare(parse_schema(before), parse_schema(after))),
     )
 
 

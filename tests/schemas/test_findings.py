@@ -5,7 +5,7 @@ import pytest
 from lumos.model.json_codec import from_json, to_json, to_plain
 from lumos.model.schema import parse_schema
 from lumos.schemas.comparison import compare
-from lumos.schemas.compatibility import judge
+from lumos.schemas.compatibility import classify
 from lumos.schemas.findings import ChangeCounts, ChangeRow, change_rows, moved_names, summarise
 
 URN = "lumos://s3/lake/orders"
@@ -24,7 +24,7 @@ fresh STRING NOT NULL
 
 
 def rows(before: str, after: str, urn: str = URN) -> dict[tuple[str, str], ChangeRow]:
-    findings = judge(compare(parse_schema(before), parse_schema(after)), format="parquet")
+    findings = classify(compare(parse_schema(before), parse_schema(after)), format="parquet")
     return {(row.kind, row.path): row for row in change_rows(urn, findings)}
 
 

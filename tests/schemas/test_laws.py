@@ -37,11 +37,11 @@ from lumos.model.types import (
 )
 from lumos.schemas.apply import apply
 from lumos.schemas.comparison import compare
-from lumos.schemas.compatibility import judge
+from lumos.schemas.compatibility import classify
 from lumos.schemas.findings import change_fingerprint
 from lumos.schemas.renames import suggest_renames
 from lumos.schemas.rules import RULES
-from lumos.schemas.type_rules import judge_types
+from lumos.schemas.type_rules import select_type_rule
 
 from .strategies import SCHEMAS, pairs_of_schemas
 
@@ -92,7 +92,7 @@ def test_verdicts_do_not_depend_on_the_order_of_fields_except_that_of_positions(
         return {
             (type(finding.change), finding.change.path, finding.rule, finding.consumer,
              finding.storage, finding.flags, finding.breaks_if, change_fingerprint("u", finding))
-            for finding in judge(compare(before, after), format=format)
+            for finding in classify(compare(before, after), format=format)
             if not isinstance(finding.change, Reordered)
         }  # fmt: skip
 
@@ -145,10 +145,10 @@ def test_every_ordered_pair_of_kinds_has_an_answer(before: DataType, after: Data
         assert changes == ()
         return
     for format in FORMATS:
-        (finding,) = judge(changes, format=format)
+        (finding,) = classify(changes, format=format)
         assert finding.rule in RULES
         assert isinstance(finding.storage, Verdict)
-        judged = judge_types(before, after, is_map_key=True)
+        judged = select_type_rule(before, after, is_map_key=True)
         assert judged.rule in {"map-key", "unknown-type"}
     if finding.rule == "unrelated-types":
         assert finding.consumer is Verdict.BREAKING
@@ -168,7 +168,7 @@ def test_the_deepest_schemas_are_compared_and_changed(structs_in: int) -> None:
         Schema(fields=(Field(name="a", type=nested(type, MAX_DEPTH - 1, structs_in=structs_in)),))
         for type in (INT32, INT64)
     )
-    (finding,) = judge(compare(before, after))
+    (finding,) = classify(compare(before, after))
     assert finding.rule == "integer-widened"
     assert len(finding.change.path) > MAX_DEPTH
     assert apply((finding.change,), before) == after
@@ -202,7 +202,7 @@ def test_very_wide_schemas_are_compared() -> None:
     names = [f"c{number}" for number in range(20_000)]
     before = Schema(fields=tuple(Field(name=name, type=INT32) for name in names))
     after = Schema(fields=tuple(Field(name=name, type=INT64) for name in reversed(names)))
-    assert len(judge(compare(before, after))) == 20_001
+    assert len(classify(compare(before, after))) == 20_001
 
 
 def test_a_schema_with_a_field_twice_is_refused() -> None:

@@ -7,7 +7,7 @@ from lumos.model.change import FieldRemoved
 from lumos.model.schema import Field, NestedField, Schema, parse_schema
 from lumos.model.types import INT32, INT64, Array, Member, Struct
 from lumos.schemas.comparison import compare
-from lumos.schemas.compatibility import judge
+from lumos.schemas.compatibility import classify
 from lumos.schemas.renames import Rename, suggest_renames
 
 
@@ -99,7 +99,7 @@ def test_a_member_is_recognised_by_the_field_id_noted_of_it() -> None:
 
 
 def test_a_rename_is_a_note_on_both_findings_and_changes_no_verdict() -> None:
-    findings = judge(compare(parse_schema("a INT64"), parse_schema("b INT64")))
+    findings = classify(compare(parse_schema("a INT64"), parse_schema("b INT64")))
     assert [(finding.rule, finding.consumer.value, finding.notes[0]) for finding in findings] == [
         ("field-removed", "breaking", "perhaps renamed to b (same position)"),
         ("field-added", "compatible", "perhaps renamed from a (same position)"),

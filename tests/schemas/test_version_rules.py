@@ -8,10 +8,10 @@ from lumos.model.change import ChangeEvent, EventType, Finding
 from lumos.model.schema import parse_schema
 from lumos.model.version import ChangeType, CloudVersion, Level, SchemaVersion
 from lumos.schemas.comparison import compare
-from lumos.schemas.compatibility import judge
+from lumos.schemas.compatibility import classify
 from lumos.schemas.version_rules import (
     DEFAULT_LEVEL,
-    EVENT_OF_CHANGE,
+    EVENT_BY_CHANGE_TYPE,
     VersionStep,
     change_type_of,
     level_of,
@@ -21,7 +21,7 @@ from lumos.schemas.version_rules import (
 
 
 def findings(before: str, after: str) -> tuple[Finding, ...]:
-    return judge(compare(parse_schema(before), parse_schema(after)))
+    return classify(compare(parse_schema(before), parse_schema(after)))
 
 
 def step(cloud: str, version: str) -> VersionStep:
@@ -88,7 +88,7 @@ def test_what_a_person_declares_is_recorded_as_an_event_of_that_change_type(
     type: ChangeType,
 ) -> None:
     event = ChangeEvent(
-        event_id="e", urn="lumos://file/a", type=EVENT_OF_CHANGE[type],
+        event_id="e", urn="lumos://file/a", type=EVENT_BY_CHANGE_TYPE[type],
         at=datetime(2024, 1, 1, tzinfo=UTC), cause="user", cloud_version="S-1",
         schema_version="1.0.0",
     )  # fmt: skip

@@ -10,7 +10,7 @@ from lumos.errors import LumosError, MisuseError
 from lumos.model.schema import parse_schema
 from lumos.model.version import CloudVersion, SchemaVersion
 from lumos.schemas.reports import DatasetVersions, VersionUpdateReport
-from lumos.schemas.version_tags import VersionTag, moved_datasets, run_versions
+from lumos.schemas.version_tags import VersionTag, changed_versions, run_versions
 from recorded_lake import RecordedLake
 
 CLICKS = "user_id STRING\npage STRING"
@@ -232,5 +232,5 @@ def test_the_versions_of_a_run_only_rise(
 ) -> None:
     old, new = versions(**before), versions(**after)
     last = VersionTag("vS-10", CloudVersion(10), SchemaVersion(5, 2, 1), old) if before else None
-    run = run_versions(moved_datasets(old, new, {}), new, last, prefix="S-")
+    run = run_versions(changed_versions(old, new, {}), new, last, prefix="S-")
     assert (run and f"{run.cloud_version} {run.schema_version}") == expected

@@ -17,7 +17,7 @@ from lumos.model.change import (
 from lumos.model.schema import parse_schema
 from lumos.rendering.text import join_names
 from lumos.schemas.comparison import compare
-from lumos.schemas.compatibility import judge
+from lumos.schemas.compatibility import classify
 from lumos.schemas.wording import (
     affected_sentence_of,
     blast_radius_of,
@@ -64,14 +64,14 @@ WORDS = [
 def test_one_change_in_words(
     before: str, after: str, summary: str, sentence: str, clause: str
 ) -> None:
-    findings = judge(compare(parse_schema(before), parse_schema(after)))
+    findings = classify(compare(parse_schema(before), parse_schema(after)))
     assert summary_of(EventType.SCHEMA_CHANGED, findings) == summary
     assert [sentence_of(finding.change) for finding in findings] == [sentence]
     assert [clause_of(finding) for finding in findings] == [clause]
 
 
 def test_a_field_that_was_perhaps_renamed_is_reported_with_its_new_name() -> None:
-    findings = judge(compare(parse_schema("a INT64\nb INT32"), parse_schema("a INT64\nc INT32")))
+    findings = classify(compare(parse_schema("a INT64\nb INT32"), parse_schema("a INT64\nc INT32")))
     assert [clause_of(finding) for finding in findings] == [
         "b was removed, perhaps renamed to c (same position)",
         "c was added",
@@ -90,7 +90,7 @@ def test_every_kind_of_change_has_words() -> None:
 
 def test_changes_of_one_kind_are_counted_and_some_of_them_named() -> None:
     after = "\n".join(f"{name} INT64" for name in "abcde")
-    findings = judge(compare(parse_schema("z INT64"), parse_schema(after)))
+    findings = classify(compare(parse_schema("z INT64"), parse_schema(after)))
     assert summary_of(EventType.SCHEMA_CHANGED, findings) == (
         "1 field removed: z; 5 fields added: a, b, c and 2 more"
     )
@@ -98,7 +98,7 @@ def test_changes_of_one_kind_are_counted_and_some_of_them_named() -> None:
 
 def test_types_of_any_length_make_a_line_of_readable_length() -> None:
     wide = ", ".join(f"field_{number}: INT64" for number in range(200))
-    findings = judge(compare(parse_schema("a INT64"), parse_schema(f"a STRUCT<{wide}>")))
+    findings = classify(compare(parse_schema("a INT64"), parse_schema(f"a STRUCT<{wide}>")))
     assert len(summary_of(EventType.SCHEMA_CHANGED, findings)) < 120
 
 
@@ -119,7 +119,7 @@ def test_types_of_any_length_make_a_line_of_readable_length() -> None:
 def test_what_is_no_change_of_schema_has_words_too(
     type: EventType, flags: tuple[str, ...], after: str, words: str
 ) -> None:
-    findings = judge(compare(parse_schema("a INT64"), parse_schema(after)))
+    findings = classify(compare(parse_schema("a INT64"), parse_schema(after)))
     assert summary_of(type, findings, flags) == words
 
 

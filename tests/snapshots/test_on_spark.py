@@ -20,7 +20,7 @@ from lumos.snapshots.format.differences import COMPARED, OPTIONAL_ASPECTS
 from lumos.snapshots.format.encodings import parquet_folder
 from lumos.snapshots.format.validation import validate
 from lumos.snapshots.format.writer import write_snapshot
-from lumos.snapshots.on_spark import compare_folders, judge_schemas, validate_folder
+from lumos.snapshots.on_spark import compare_folders, compare_schemas, validate_folder
 from snapshots.sample_inventories import FACTS, everything, many
 
 
@@ -165,7 +165,10 @@ def test_spark_compares_as_one_process_does(
     write_snapshot(tmp_path / "b.parquet", FACTS, after)
     expected = list(
         compare(
-            tmp_path / "a.parquet", tmp_path / "b.parquet", judge=judge_schemas, aspects=aspects
+            tmp_path / "a.parquet",
+            tmp_path / "b.parquet",
+            compare_schemas=compare_schemas,
+            aspects=aspects,
         )
     )
     sums = compare_folders(

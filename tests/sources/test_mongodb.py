@@ -19,7 +19,7 @@ from lumos.model.change import Verdict
 from lumos.model.discovery import Discovery, FoundDataset
 from lumos.model.schema import Schema
 from lumos.schemas.comparison import compare
-from lumos.schemas.compatibility import judge
+from lumos.schemas.compatibility import classify
 from lumos.sources import SampleReader, SourceNotUsable
 from lumos.sources.interface import EarlierSchema
 from lumos.sources.mongodb.connection import MongoAccess
@@ -201,7 +201,7 @@ def test_the_first_document_of_an_empty_collection_breaks_nothing(
     wire.databases["shop"]["orders"].documents = [{"_id": 1, "total": 2}]
     after = again(source_at(address), before).schema
     assert lines(after) == ["_id INT32 NOT NULL KEY", "total INT32"]
-    findings = judge(compare(before, after), format="collection")
+    findings = classify(compare(before, after), format="collection")
     assert {(each.consumer, each.storage) for each in findings} == {
         (Verdict.COMPATIBLE, Verdict.COMPATIBLE)
     }

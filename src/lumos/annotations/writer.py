@@ -34,7 +34,7 @@ from lumos.model.dataset import ASPECTS, Dataset
 from lumos.model.type_path import field_paths
 from lumos.rendering.text import few
 from lumos.schemas.comparison import compare
-from lumos.schemas.compatibility import judge
+from lumos.schemas.compatibility import classify
 from lumos.schemas.version_rules import level_of
 from lumos.schemas.version_writer import VersionWriter
 from lumos.store import KnownDataset, Store, Transaction
@@ -360,7 +360,7 @@ def revise(
 def _findings(before: Dataset, after: Dataset) -> tuple[Finding, ...]:
     if before.schema is None or after.schema is None or before.schema == after.schema:
         return ()
-    return judge(compare(before.schema, after.schema), format=after.format)
+    return classify(compare(before.schema, after.schema), format=after.format)
 
 
 def _label(key: AnnotationKey) -> str:

@@ -33,7 +33,7 @@ from lumos.model.catalog import CatalogEntry
 from lumos.model.json_codec import from_json, to_json
 from lumos.model.privacy import for_catalogs
 from lumos.progress import Progress
-from lumos.snapshots.catalogs import jobs_with_known_ends
+from lumos.snapshots.catalogs import without_unknown_datasets
 from lumos.snapshots.format.document import (
     DATASETS,
     GLOSSARY,
@@ -451,7 +451,7 @@ class _Delivery:
         items = {key: from_json(body, kind.type) for key, body in bodies.items()}
         if kind is not JOBS:
             return items
-        return {job.urn: job for job in jobs_with_known_ends(self._store, items.values())}
+        return {job.urn: job for job in without_unknown_datasets(self._store, items.values())}
 
 
 def _differences(theirs: Any, ours: Any) -> Sequence[Conflict]:

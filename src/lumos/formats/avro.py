@@ -1,4 +1,4 @@
-"""Avro: the schema is in the header; rows are counted if one read covers the whole file."""
+"""Avro: the schema is in the header; rows are only counted if the first read covers the file."""
 
 from functools import lru_cache
 from typing import ClassVar, Final

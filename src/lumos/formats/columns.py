@@ -1,6 +1,6 @@
 """Columns of files: distinct names, and statistics that are merged per dataset.
 
-Minima and maxima are data, so only those of numbers and times are kept, never those of texts.
+Minima and maxima are data: those of numbers and times are stored, those of texts never are.
 """
 
 import decimal
@@ -28,8 +28,8 @@ from lumos.model.types import (
     Timestamp,
 )
 
-# How minima and maxima are encoded. date: days since 1970; time: microseconds of the day;
-# timestamp: microseconds since 1970; empty: none are stored.
+# How minima and maxima are encoded: dates as days since 1970, times as microseconds of the day, and
+# timestamps as microseconds since 1970. The empty kind has none.
 BoundKind: TypeAlias = Literal["", "number", "date", "time", "timestamp", "timestamptz"]
 Number: TypeAlias = int | float | decimal.Decimal
 
@@ -37,10 +37,10 @@ _EPOCH: Final = datetime(1970, 1, 1)
 
 
 class FileColumnStatistics(NamedTuple):
-    """The statistics of one leaf column in a file; None is unknown.
+    """The statistics of one leaf column in a file; unknown values are None.
 
-    `minimum` and `maximum` only cover all values if `bounded`. A column without values is bounded
-    and has neither.
+    `minimum` and `maximum` cover all values only if `bounded`. A column without values is bounded,
+    although it has neither.
     """
 
     path: str
@@ -82,7 +82,7 @@ def _leaves(type: DataType, path: TypePath) -> Iterator[LeafColumn]:
 
 
 def bound_kind(type: DataType) -> BoundKind:
-    """The unit of a type's bounds; empty if they are not kept."""
+    """How the bounds of a type are encoded; empty if they are not stored."""
     match type:
         case Timestamp(_, zoned):
             return "timestamptz" if zoned else "timestamp"
@@ -109,7 +109,7 @@ def pack_columns(columns: Sequence[FileColumnStatistics]) -> bytes:
 
 
 def unpack_columns(packed: bytes) -> tuple[FileColumnStatistics, ...]:
-    """Decode the columns of `pack_columns`."""
+    """Decode the columns that `pack_columns` encoded."""
     columns = _decoder.decode(packed)
     for column in columns:
         if isinstance(column[_MINIMUM], str) or isinstance(column[_MAXIMUM], str):
@@ -136,17 +136,17 @@ def merge_columns(
 
 def _merge_pair(left: FileColumnStatistics, right: FileColumnStatistics) -> FileColumnStatistics:
     _, kind, nulls, size, minimum, maximum, bounded = left
-    path, its_kind, its_nulls, its_size, its_minimum, its_maximum, its_bounded = right
-    nulls = None if nulls is None or its_nulls is None else nulls + its_nulls
-    size = None if size is None or its_size is None else size + its_size
-    if kind != its_kind:
+    path, kind2, nulls2, size2, minimum2, maximum2, bounded2 = right
+    nulls = None if nulls is None or nulls2 is None else nulls + nulls2
+    size = None if size is None or size2 is None else size + size2
+    if kind != kind2:
         # Numbers and times cannot be compared.
-        return FileColumnStatistics(path, "", nulls, size, None, None, False)
-    if minimum is None or (its_minimum is not None and its_minimum < minimum):
-        minimum = its_minimum
-    if maximum is None or (its_maximum is not None and its_maximum > maximum):
-        maximum = its_maximum
-    return FileColumnStatistics(path, kind, nulls, size, minimum, maximum, bounded and its_bounded)
+        return FileColumnStatistics(path, "", nulls, size, None, None, bounded=False)
+    if minimum is None or (minimum2 is not None and minimum2 < minimum):
+        minimum = minimum2
+    if maximum is None or (maximum2 is not None and maximum2 > maximum):
+        maximum = maximum2
+    return FileColumnStatistics(path, kind, nulls, size, minimum, maximum, bounded and bounded2)
 
 
 def column_statistics(columns: Iterable[FileColumnStatistics]) -> dict[str, ColumnStatistics]:
@@ -185,15 +185,15 @@ def _text(value: Number | None, kind: BoundKind) -> str | None:
 
 
 def distinct_names(names: Sequence[str]) -> list[str]:
-    """Distinct names of columns; missing and repeated ones get their position as a suffix."""
-    taken = set(names)
-    if len(taken) == len(names) and "" not in taken:
+    """Distinct names of columns; missing and repeated names get their position as a suffix."""
+    given_names = set(names)
+    if len(given_names) == len(names) and "" not in given_names:
         return list(names)
     used: set[str] = set()
     distinct: list[str] = []
     for position, given in enumerate(names, start=1):
         name = given or f"column_{position}"
-        while name in used or (name != given and name in taken):
+        while name in used or (name != given and name in given_names):
             name = f"{name}_{position}"
         used.add(name)
         distinct.append(name)

@@ -1,4 +1,4 @@
-"""Decompression with limits: the beginning of compressed files, and blocks of containers."""
+"""Decompresses the beginning of compressed files and the blocks of containers, with limits."""
 
 import bz2
 import zlib
@@ -10,13 +10,14 @@ import pyarrow as pa
 from lumos.formats.interface import RangedBytes, Sample, UnreadableFile
 from lumos.formats.varints import MalformedData, TruncatedData, read_unsigned
 
-# pyarrow returns nothing if a read exceeds the end of the sample, so reads are short.
-_STEP_BYTES: Final = 4096
+# Reads are short, because pyarrow returns nothing if a read exceeds the end of the sample.
+_READ_BYTES: Final = 4096
+# The magic bytes of the first block of a bzip2 file, and of its end.
 _BZIP2_BLOCKS: Final = (b"1AY&SY", b"\x17\x72\x45\x38\x50\x90")
 
 
 class Decompressed(NamedTuple):
-    """Decompressed bytes, and whether they are the whole content."""
+    """Decompressed bytes, and whether the end of the content was reached."""
 
     data: bytes
     finished: bool
@@ -32,16 +33,16 @@ class Compression(NamedTuple):
     name: str
     suffixes: tuple[str, ...]
     magic: bytes
-    # Compressed bytes that suffice for the first block; fewer cannot be decompressed.
+    # The compressed bytes that contain the first block, which can only be decompressed as a whole.
     first_read: int
-    unpack: Callable[[bytes, int], Decompressed]
+    decompress: Callable[[bytes, int], Decompressed]
 
 
 def compression_of(head: bytes) -> Compression | None:
-    """The compression of a file with this beginning, if any."""
+    """The compression of a file with these first bytes, if any."""
     for each in COMPRESSIONS:
         if head.startswith(each.magic):
-            # Text may begin with bzip2's magic bytes; in bzip2 the first block follows, or the end.
+            # Text may begin with bzip2's magic bytes. In a bzip2 file, a block or the end follows.
             is_text = each.magic.isascii() and head[4:10] not in _BZIP2_BLOCKS
             return None if is_text else each
     return None
@@ -67,7 +68,7 @@ class CompressedContent:
         self._samples: dict[int, Sample] = {}
 
     def sample(self, length: int) -> Sample:
-        """Return the first bytes, as many as a compressed beginning of that length contains."""
+        """The first bytes of the content, at most `length`; raises UnreadableFile."""
         if length not in self._samples:
             self._samples[length] = self._decompress(length)
         return self._samples[length]
@@ -76,7 +77,7 @@ class CompressedContent:
         stored = self._file.head(max(length, self._compression.first_read))
         complete = len(stored) == self._file.size
         try:
-            data, finished = self._compression.unpack(stored, length)
+            data, finished = self._compression.decompress(stored, length)
         except CorruptCompression as problem:
             raise UnreadableFile(
                 "corrupt_file", f"Its {self._compression.name} data is damaged: {problem}"
@@ -114,7 +115,7 @@ class _Decompressor(Protocol):
 def _decompress_members(
     stored: bytes, limit: int, magic: bytes, decompressor: Callable[[], _Decompressor]
 ) -> Decompressed:
-    """Decompress the members of a file; anything after them is padding."""
+    """Decompress the members of a file; other bytes after them are padding."""
     data = b""
     while stored.startswith(magic) and len(data) < limit:
         member = decompressor()
@@ -126,20 +127,20 @@ def _decompress_members(
 
 
 def _zstd(stored: bytes, limit: int) -> Decompressed:
-    steps: list[bytes] = []
+    chunks: list[bytes] = []
     total = 0
     try:
         with pa.CompressedInputStream(pa.BufferReader(stored), "zstd") as stream:
             while total < limit:
-                step = stream.read(min(_STEP_BYTES, limit - total))
-                if not step:
-                    return Decompressed(b"".join(steps), finished=True)
-                steps.append(step)
-                total += len(step)
+                chunk = stream.read(min(_READ_BYTES, limit - total))
+                if not chunk:
+                    return Decompressed(b"".join(chunks), finished=True)
+                chunks.append(chunk)
+                total += len(chunk)
     except (pa.ArrowException, OSError) as problem:
         if "Truncated" not in str(problem):
             raise CorruptCompression(problem) from None
-    return Decompressed(b"".join(steps), finished=False)
+    return Decompressed(b"".join(chunks), finished=False)
 
 
 COMPRESSIONS: Final = (
@@ -187,7 +188,7 @@ def decompress_snappy(block: bytes, max_bytes: int) -> bytes:
 
 
 def check_block_size(content: bytes, max_bytes: int) -> bytes:
-    """The content; raises MalformedData if it is too large."""
+    """Return the content; raises MalformedData if it is too large."""
     if len(content) > max_bytes:
         raise MalformedData(f"A block is larger than {max_bytes:,} bytes.")
     return content

@@ -1,6 +1,6 @@
-"""CSV and similar formats: dialect, names and types are inferred from a bounded sample.
+"""CSV and similar formats: dialect, names and types are inferred from a sample of limited size.
 
-The same sample always gives the same schema.
+The same sample always results in the same schema.
 """
 
 import csv
@@ -27,17 +27,18 @@ from lumos.formats.interface import (
 from lumos.formats.text import text_of
 from lumos.model.types import INT64, NULL, STRING, DataType
 
-# ^A is Hive's default.
+# The last one, ^A, is Hive's default.
 _DELIMITERS: Final = (",", "\t", ";", "|", "\x01")
-# Rare delimiters, which are only accepted for a row of names above rows of equal width.
+# Rare delimiters, which are only accepted if a row of column names precedes rows of equal width.
 _RARE_DELIMITERS: Final = ("$", "^", "~")
 _COLUMN_NAME: Final = re.compile(r"[^\W\d][\w .-]*\Z")
+# A character that does not occur in text, for text that is not split.
 _NO_DELIMITER: Final = "\x1f"
 _DELIMITER_BY_SUFFIX: Final = {".tsv": "\t", ".tab": "\t", ".psv": "|"}
 # Suffixes of text that is not delimited by spaces.
 _DELIMITED_SUFFIXES: Final = frozenset({".csv", *_DELIMITER_BY_SUFFIX})
-# Numbers and, in access logs of services, times and addresses.
-_MEASURE: Final = re.compile(
+# Numbers, and the times and IP addresses in access logs of services.
+_NUMBER_OR_TIME: Final = re.compile(
     r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?\Z|NaN\Z"
     r"|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[\d.:+-]*Z?\Z|(?:\d{1,3}\.){3}\d{1,3}(?::\d{1,5})?\Z",
     re.ASCII,
@@ -45,7 +46,7 @@ _MEASURE: Final = re.compile(
 _MIN_SPACED_COLUMNS: Final = 3
 _QUOTE: Final = '"'
 _ESCAPED_QUOTE: Final = '\\"'
-# Excel's first line for other programs.
+# The first line of files that Excel wrote, such as `sep=;`.
 _EXCEL_SEPARATOR: Final = re.compile(r"sep=([,\t;|])\n")
 _DECIMAL_COMMA: Final = re.compile(r"\s*-?[0-9]+,[0-9]+\s*\Z", re.ASCII)
 _LOG_LINE: Final = re.compile(r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d,\d{3}\b", re.ASCII)
@@ -59,8 +60,9 @@ _MAX_SPACES_PER_CELL: Final = 2
 class DelimitedTable:
     """The rows of a text, split by one delimiter.
 
-    `names` are column names from a comment above the rows. `skipped` lines precede the rows. Quotes
-    are ordinary characters unless `quoted`. `escape` precedes a quote inside a cell.
+    `names` contains the column names, if a comment above the rows lists them. `skipped` is the
+    number of lines above the rows. Quotes are ordinary characters unless `quoted`. `escape` is the
+    character before a quote inside a cell.
     """
 
     def __init__(
@@ -90,11 +92,11 @@ class DelimitedTable:
 
     @property
     def is_free_of_quotes(self) -> bool:
-        """Whether no cell contains a quote, a sign of cells that were split in the wrong place."""
+        """Whether no cell contains a quote; a quote would indicate wrongly split cells."""
         return not any(_QUOTE in cell for row in self.rows for cell in row)
 
     @property
-    def widest(self) -> int:
+    def max_width(self) -> int:
         """The number of cells in the longest row."""
         return max(self._widths, default=0)
 
@@ -114,12 +116,15 @@ class DelimitedTable:
 
     @property
     def has_widest_first_row(self) -> bool:
-        """Whether the first row has more than one cell, and no other row has more cells."""
-        return 1 < len(self.rows[0]) == self.widest
+        """Whether the first row has more than one cell and no other row has more than it."""
+        return 1 < len(self.rows[0]) == self.max_width
 
     @cached_property
     def is_regular(self) -> bool:
-        """Whether there are several rows, nearly all of one width, with several filled columns."""
+        """Whether several columns have values, and nearly all rows have the same width.
+
+        False if there are only a few cells, and for log lines.
+        """
         if len(self.rows) < 2 or self.most_common_width * len(self.rows) < _MIN_CELLS:
             return False
         if self.share < _REGULAR_SHARE or _LOG_LINE.match(self.delimiter.join(self.rows[0])):
@@ -128,7 +133,7 @@ class DelimitedTable:
 
     @property
     def is_prose(self) -> bool:
-        """Whether the cells contain sentences, as in prose and logs."""
+        """Whether the cells contain so many spaces that they seem to be sentences."""
         spaces = sum(cell.strip().count(" ") for row in self._full_rows for cell in row)
         return spaces > _MAX_SPACES_PER_CELL * len(self._full_rows) * self.most_common_width
 
@@ -138,24 +143,24 @@ class DelimitedTable:
 
 
 def split_table(text: str, *, whole: bool, suffix: str = "") -> DelimitedTable:
-    """The complete rows of a text, split by the delimiter that gives the most regular rows."""
+    """Split the complete rows of a text by the delimiter that results in the most regular rows."""
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     if not whole:
         text = text[: text.rfind("\n") + 1] or text
-    declared = _EXCEL_SEPARATOR.match(text)
-    if declared:
-        below = text[declared.end() :].lstrip("\n")
-        table = _parse(below, declared[1], whole=whole)
-        table.skipped = _lines_above(below, text)
+    separator_line = _EXCEL_SEPARATOR.match(text)
+    if separator_line:
+        remaining = text[separator_line.end() :].lstrip("\n")
+        table = _parse(remaining, separator_line[1], whole=whole)
+        table.skipped = _lines_above(remaining, text)
         return table
-    comment, below = _without_comments(text)
-    below = below.lstrip("\n") or below
-    skipped, text = _lines_above(below, text), below
+    comment, remaining = _without_comments(text)
+    remaining = remaining.lstrip("\n") or remaining
+    skipped, text = _lines_above(remaining, text), remaining
     table = _split_by_best_delimiter(text, whole=whole, suggested=_DELIMITER_BY_SUFFIX.get(suffix))
     if suffix not in _DELIMITER_BY_SUFFIX and not table.is_regular:
-        spaced = None if suffix in _DELIMITED_SUFFIXES else _split_by_spaces(text)
-        table = spaced or _split_by_rare_delimiter(text) or table
+        table_by_spaces = None if suffix in _DELIMITED_SUFFIXES else _split_by_spaces(text)
+        table = table_by_spaces or _split_by_rare_delimiter(text) or table
     if comment is not None:
         names = comment.split(table.delimiter)
         if len(names) == table.most_common_width > 1:
@@ -164,17 +169,17 @@ def split_table(text: str, *, whole: bool, suffix: str = "") -> DelimitedTable:
     return table
 
 
-def _lines_above(below: str, text: str) -> int:
-    return text.count("\n", 0, len(text) - len(below))
+def _lines_above(remaining: str, text: str) -> int:
+    return text.count("\n", 0, len(text) - len(remaining))
 
 
 def _without_comments(text: str) -> tuple[str | None, str]:
-    """The last comment line at the beginning of a text, and the text below the comments."""
+    """The last line of the comments at the beginning of a text, and the text below them."""
     start, comment = 0, None
     while text.startswith("#", start):
         end = text.find("\n", start)
         if end < 0 or end + 1 == len(text):
-            # Nothing else follows, so these lines are not comments.
+            # The text consists only of such lines, so they are not comments.
             return None, text
         comment = text[start:end].lstrip("# ")
         start = end + 1
@@ -185,10 +190,10 @@ def _split_by_best_delimiter(text: str, *, whole: bool, suggested: str | None) -
     first_line = text[: text.find("\n") + 1] or text
     in_first_line = [each for each in _DELIMITERS if each in first_line]
     if len(in_first_line) == 1:
-        table = _read(text, in_first_line[0], whole=whole)
+        table = _read_table(text, in_first_line[0], whole=whole)
         if table.is_even:
             return table
-    tables = [_read(text, each, whole=whole) for each in _DELIMITERS if each in text]
+    tables = [_read_table(text, each, whole=whole) for each in _DELIMITERS if each in text]
     best = max(tables, key=lambda table: _delimiter_quality(table, suggested), default=None)
     if best is None or (best.share < _MIN_SHARE and not best.has_widest_first_row):
         return _parse(text, _NO_DELIMITER, whole=whole)
@@ -196,9 +201,9 @@ def _split_by_best_delimiter(text: str, *, whole: bool, suggested: str | None) -
 
 
 def _split_by_spaces(text: str) -> DelimitedTable | None:
-    """The text split at spaces, if columns of numbers show that it is a table."""
+    """Split the text at spaces; None unless columns of numbers show that it is a table."""
     lines = [line for line in text.split("\n") if line.strip()]
-    _allow_cells_of(text)
+    _allow_long_cells(text)
     if not _is_spaced_table(list(map(_split_at_spaces, lines[:_MAX_COMPARED_ROWS]))):
         return None
     rows = list(map(_split_at_spaces, lines))
@@ -206,10 +211,10 @@ def _split_by_spaces(text: str) -> DelimitedTable | None:
 
 
 def _split_by_rare_delimiter(text: str) -> DelimitedTable | None:
-    """The text split by a rare delimiter, if column names precede rows of equal width."""
+    """Split the text by a rare delimiter; None unless names precede rows of equal width."""
     for delimiter in _RARE_DELIMITERS:
-        head = text[: text.find("\n") + 1].rstrip("\n").split(delimiter)
-        if len(head) >= _MIN_SPACED_COLUMNS and all(map(_COLUMN_NAME.match, head)):
+        header = text[: text.find("\n") + 1].rstrip("\n").split(delimiter)
+        if len(header) >= _MIN_SPACED_COLUMNS and all(map(_COLUMN_NAME.match, header)):
             table = DelimitedTable(delimiter, _split(text, delimiter))
             if table.is_even and table.is_regular:
                 return table
@@ -217,14 +222,15 @@ def _split_by_rare_delimiter(text: str) -> DelimitedTable | None:
 
 
 def _is_spaced_table(rows: list[list[str]]) -> bool:
-    """Whether rows have an equal width of three or more, and half of the columns are numbers.
+    """Whether all rows have the same three or more columns, half of which contain numbers.
 
-    One column of numbers is enough below names that do not occur in prose, such as combined_score.
+    If the first row contains names that do not occur in prose, such as `combined_score`, one column
+    of numbers is enough.
     """
     if len(rows) < 2 or len(set(map(len, rows))) > 1 or len(rows[0]) < _MIN_SPACED_COLUMNS:
         return False
     columns = zip(*rows[1:], strict=True)
-    number_columns = sum(all(map(_MEASURE.match, column)) for column in columns)
+    number_columns = sum(all(map(_NUMBER_OR_TIME.match, column)) for column in columns)
     has_column_names = all(map(_COLUMN_NAME.match, rows[0])) and any(
         "_" in cell for cell in rows[0]
     )
@@ -250,13 +256,16 @@ def _delimiter_quality(
 
 
 def _has_decimal_commas(table: DelimitedTable) -> bool:
-    """Whether all commas are decimal separators; they would give rows of equal width too."""
+    """Whether all commas are decimal separators: these can result in rows of equal width, too."""
     cells = [cell for row in table.rows for cell in row if "," in cell]
     return bool(cells) and all(map(_DECIMAL_COMMA.match, cells))
 
 
-def _read(text: str, delimiter: str, *, whole: bool) -> DelimitedTable:
-    """Parse the text with CSV's quotes or, if rows are irregular, with those of other dialects."""
+def _read_table(text: str, delimiter: str, *, whole: bool) -> DelimitedTable:
+    """Parse the text with the quotes of CSV or, if its rows are irregular, of other dialects.
+
+    In other dialects, quotes are escaped with a backslash, or have no special meaning.
+    """
     table = _parse(text, delimiter, whole=whole)
     if _QUOTE not in text:
         return table
@@ -274,19 +283,19 @@ def _read(text: str, delimiter: str, *, whole: bool) -> DelimitedTable:
 def _parse(text: str, delimiter: str, *, whole: bool, escape: str | None = None) -> DelimitedTable:
     if _QUOTE not in text:
         return DelimitedTable(delimiter, _split(text, delimiter))
-    _allow_cells_of(text)
+    _allow_long_cells(text)
     reader = csv.reader(
         io.StringIO(text, newline=""), delimiter=delimiter, escapechar=escape, strict=False
     )
     rows = [row for row in reader if row]
     if not whole and len(rows) > 1 and text.count(_QUOTE) % 2:
-        # The sample ends in a quoted cell.
+        # The sample ends inside a quoted cell.
         rows.pop()
     return DelimitedTable(delimiter, rows, escape=escape)
 
 
-def _allow_cells_of(text: str) -> None:
-    """Allow long cells, because the sample is bounded already."""
+def _allow_long_cells(text: str) -> None:
+    """Allow cells as long as the text, because the size of the sample is already limited."""
     csv.field_size_limit(max(csv.field_size_limit(), len(text)))
 
 
@@ -297,7 +306,7 @@ def _split(text: str, delimiter: str) -> list[list[str]]:
 _DIGITS: Final = re.compile(r"[0-9]+")
 _LOWER_CASE: Final = re.compile(r"[^\W\d_A-Z]+")
 _UPPER_CASE: Final = re.compile(r"[A-Z]+")
-# Patterns that are as common in names as in values.
+# Patterns that names and values have equally often.
 _COMMON_PATTERNS: Final = ("a", "Aa", "A")
 _MAX_COMPARED_VALUES: Final = 50
 _MIN_VALUES: Final = 3
@@ -308,9 +317,9 @@ _MAX_NAME_WORDS: Final = 8
 class CsvColumn(NamedTuple):
     """The first cell of a column, and the type and texts of the cells below it."""
 
-    top: str
+    first: str
     type: DataType
-    below: Sequence[str]
+    values: Sequence[str]
 
     @property
     def is_typed(self) -> bool:
@@ -320,20 +329,21 @@ class CsvColumn(NamedTuple):
 
 def is_header(columns: Sequence[CsvColumn]) -> bool:
     """Whether the first cells are the names of the columns."""
-    named = [column for column in columns if column.top]
-    tops = [column.top for column in named]
-    if not tops or any(
-        len(top) > _MAX_NAME_LENGTH or top.count(" ") >= _MAX_NAME_WORDS for top in tops
+    columns_with_first = [column for column in columns if column.first]
+    first_cells = [column.first for column in columns_with_first]
+    if not first_cells or any(
+        len(cell) > _MAX_NAME_LENGTH or cell.count(" ") >= _MAX_NAME_WORDS for cell in first_cells
     ):
         return False
-    values = [top for top in tops if type_of_texts([top]) is not STRING]
+    # First cells that look like values, not like names.
+    values = [cell for cell in first_cells if type_of_texts([cell]) is not STRING]
     if all(column.type is NULL for column in columns):
         return not values
     # Text above numbers or dates is a column name.
-    evident = sum(column.is_typed and column.top not in values for column in named)
+    names = sum(column.is_typed and column.first not in values for column in columns_with_first)
     if values:
-        return evident >= len(values) or (len(values) < len(tops) and _are_years(values))
-    return evident > 0 or _has_other_patterns(named)
+        return names >= len(values) or (len(values) < len(first_cells) and _are_years(values))
+    return names > 0 or _has_other_patterns(columns_with_first)
 
 
 def _are_years(values: Sequence[str]) -> bool:
@@ -344,32 +354,38 @@ def _are_years(values: Sequence[str]) -> bool:
     return 1000 < years[0] < 3000 and all(after - before == 1 for before, after in pairwise(years))
 
 
-def _has_other_patterns(named: Sequence[CsvColumn]) -> bool:
-    """Whether the first row differs from the rows below it, if all of them are text."""
-    tops = {column.top for column in named}
-    if len(tops) < len(named) or any(column.top in column.below for column in named):
+def _has_other_patterns(columns: Sequence[CsvColumn]) -> bool:
+    """Whether the first row differs from the rows below it; for columns of text."""
+    first_cells = {column.first for column in columns}
+    if len(first_cells) < len(columns) or any(column.first in column.values for column in columns):
         return False
-    return sum(_difference(column.top, column.below) for column in named) >= 0
+    return sum(_compare_patterns(column.first, column.values) for column in columns) >= 0
 
 
-def _difference(top: str, below: Sequence[str]) -> int:
-    """1 if a cell has another pattern than all values below it, -1 if it has the same, else 0."""
-    compared = sorted({cell.strip() for cell in below} - NULLS)[:_MAX_COMPARED_VALUES]
+def _compare_patterns(first: str, values: Sequence[str]) -> int:
+    """Compare the pattern of a first cell with the values below it.
+
+    1 means that it differs from the pattern of all values, -1 that it is the same, and 0 that this
+    is not clear.
+    """
+    compared = sorted({cell.strip() for cell in values} - NULLS)[:_MAX_COMPARED_VALUES]
     patterns = {_pattern(value) for value in compared}
     lengths = {len(value) for value in compared}
-    same_length = len(lengths) == 1 and len(compared) >= _MIN_VALUES
+    have_same_length = len(lengths) == 1 and len(compared) >= _MIN_VALUES
     if len(patterns) == 1:
-        if _pattern(top) not in patterns:
+        if _pattern(first) not in patterns:
             return 1
-        is_alike = patterns.isdisjoint(_COMMON_PATTERNS) or (same_length and len(top) in lengths)
+        is_alike = patterns.isdisjoint(_COMMON_PATTERNS) or (
+            have_same_length and len(first) in lengths
+        )
         return -1 if is_alike else 0
-    if same_length:
-        return -1 if len(top) in lengths else 1
+    if have_same_length:
+        return -1 if len(first) in lengths else 1
     return 0
 
 
 def _pattern(value: str) -> str:
-    """The value with each run of digits, lower-case and upper-case letters as one character."""
+    """The pattern of a value: `9` for digits, `a` and `A` for letters; `Room 12` has `Aa 9`."""
     return _UPPER_CASE.sub("A", _LOWER_CASE.sub("a", _DIGITS.sub("9", value)))
 
 
@@ -386,22 +402,22 @@ class Csv(TextFormat):
 
     def recognises(self, sample: Sample) -> bool:
         table = split_table(text_of(sample), whole=sample.whole)
-        if not table.is_regular or table.widest > MAX_COLUMNS:
+        if not table.is_regular or table.max_width > MAX_COLUMNS:
             return False
-        # Sentences may be prose, unless there are names above columns of numbers or times.
-        return not table.is_prose or _columns(table).is_evident
+        # Cells with sentences may be prose, unless there are names above numbers or times.
+        return not table.is_prose or _columns(table).has_typed_columns
 
     def has_even_rows(self, sample: Sample) -> bool:
         """Whether all rows have the same number of cells, and more than one."""
         table = split_table(text_of(sample), whole=sample.whole)
-        return table.is_even and not table.is_prose and table.widest <= MAX_COLUMNS
+        return table.is_even and not table.is_prose and table.max_width <= MAX_COLUMNS
 
     def read(self, content: Content, *, suffix: str = "") -> FileFacts:
         sample = _sample(content)
         table = split_table(text_of(sample), whole=sample.whole, suffix=suffix)
         if not table.rows:
             raise UnreadableFile("empty_file", "The file has no rows.")
-        check_width(table.widest)
+        check_width(table.max_width)
         columns = _columns(table)
         rows = len(table.rows) - columns.has_header
         known = inferred_schema(tuple(distinct_names(columns.names)), tuple(columns.types))
@@ -410,15 +426,15 @@ class Csv(TextFormat):
         if sample.total is None:
             return FileFacts(known, None, row_count_exact=False)
         data = sample.data
-        complete = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1 or len(data)
-        estimate = round(rows * sample.total / complete)
+        complete_bytes = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1 or len(data)
+        estimate = round(rows * sample.total / complete_bytes)
         return FileFacts(known, estimate, row_count_exact=False)
 
 
 class CsvDialect(NamedTuple):
     """The dialect of a file, inferred from its sample.
 
-    `skipped_lines` precede the first row of values, including the header.
+    `skipped_lines` is the number of lines above the first row of values, including the header.
     """
 
     delimiter: str
@@ -454,24 +470,24 @@ class _Columns(NamedTuple):
     has_header: bool
 
     @property
-    def is_evident(self) -> bool:
+    def has_typed_columns(self) -> bool:
         """Whether there is a header above columns that are not just text."""
         return self.has_header and any(type not in (STRING, NULL) for type in self.types)
 
 
 def _columns(table: DelimitedTable) -> _Columns:
-    width = table.widest
+    width = table.max_width
     rows = table.rows[: max(_MIN_ROWS, _MAX_CELLS // width)]
     if table.names is not None:
         names = [name.strip() for name in table.names]
         types = [type_of_texts(cells) for cells in _transpose(rows, width)]
         return _Columns(_pad_names(names, width), types, has_header=False)
-    top = _pad_names([cell.strip() for cell in rows[0]], width)
-    below = _transpose(rows[1:], width)
-    types = [type_of_texts(cells) for cells in below]
-    if is_header([CsvColumn(*column) for column in zip(top, types, below, strict=True)]):
-        return _Columns(top, types, has_header=True)
-    types = [type_of_texts([cell, *cells]) for cell, cells in zip(top, below, strict=True)]
+    first_row = _pad_names([cell.strip() for cell in rows[0]], width)
+    values = _transpose(rows[1:], width)
+    types = [type_of_texts(cells) for cells in values]
+    if is_header([CsvColumn(*column) for column in zip(first_row, types, values, strict=True)]):
+        return _Columns(first_row, types, has_header=True)
+    types = [type_of_texts([cell, *cells]) for cell, cells in zip(first_row, values, strict=True)]
     return _Columns([""] * width, types, has_header=False)
 
 

@@ -1,4 +1,4 @@
-"""Identifies a file's format, by magic bytes, name and text, and reads the file."""
+"""Identifies the format of a file by its magic bytes, name and text, and reads the file."""
 
 import re
 from functools import lru_cache
@@ -32,7 +32,7 @@ from lumos.formats.text import first_character, is_text
 
 
 class CachedRanges:
-    """Ranged reads that cache the longest beginning and end, so that no byte is fetched twice."""
+    """Ranged reads that cache the longest head and tail read so far, to avoid repeated reads."""
 
     __slots__ = ("_file", "_head", "_tail", "size")
 
@@ -45,15 +45,15 @@ class CachedRanges:
     def head(self, length: int) -> bytes:
         length = min(length, self.size)
         if len(self._head) < length:
-            whole = len(self._tail) == self.size
-            self._head = self._tail if whole else self._file.head(length)
+            is_whole = len(self._tail) == self.size
+            self._head = self._tail if is_whole else self._file.head(length)
         return self._head[:length]
 
     def tail(self, length: int) -> bytes:
         length = min(length, self.size)
         if len(self._tail) < length:
-            whole = len(self._head) == self.size
-            self._tail = self._head if whole else self._file.tail(length)
+            is_whole = len(self._head) == self.size
+            self._tail = self._head if is_whole else self._file.tail(length)
         return self._tail[-length:] if length < len(self._tail) else self._tail
 
 
@@ -83,7 +83,7 @@ _MARKUP: Final = re.compile(
 
 
 def foreign_format(head: bytes) -> str | None:
-    """The kind of a file with these first bytes, if it cannot be a dataset."""
+    """Describe a file that cannot be a dataset, given its first bytes; None for other files."""
     for magic, title in _FOREIGN_MAGIC:
         if head.startswith(magic):
             return title
@@ -140,8 +140,9 @@ _PART_NAME: Final = re.compile(r"(?:part-(?:[a-z0-9]{1,8}-){0,3}\d{4,6}|\d{6}_\d
 class FileNameHints(NamedTuple):
     """The format, compression and suffixes in a file name.
 
-    `is_not_data` for suffixes of files that are not datasets, `is_part` for names of data files
-    without a format.
+    `is_not_data` is true for suffixes of files that are not datasets. `is_part` is true for names
+    of part files, such as `part-00000` and `000000_0`, and for `.tbl` files: these names do not
+    show a format.
     """
 
     format: Format | None
@@ -152,18 +153,19 @@ class FileNameHints(NamedTuple):
     is_part: bool = False
 
     @property
-    def ending(self) -> str:
-        """The suffixes that describe the content."""
+    def suffixes(self) -> str:
+        """The suffixes of format and compression, such as `.csv.gz`."""
         return self.suffix + self.compression_suffix
 
 
 def hints_from_name(name: str) -> FileNameHints:
     """The format and compression that a file name suggests."""
     stem, last = _split(name)
-    packed = last if last in _COMPRESSION_BY_SUFFIX or last in _UNSUPPORTED_COMPRESSIONS else ""
-    suffix = _split(stem)[1] if packed else last
+    is_compressed = last in _COMPRESSION_BY_SUFFIX or last in _UNSUPPORTED_COMPRESSIONS
+    compression_suffix = last if is_compressed else ""
+    suffix = _split(stem)[1] if is_compressed else last
     is_part = suffix == ".tbl" or (not suffix and _PART_NAME.match(stem) is not None)
-    return _cached_hints(suffix, packed, is_part=is_part)
+    return _cached_hints(suffix, compression_suffix, is_part=is_part)
 
 
 def _split(name: str) -> tuple[str, str]:
@@ -186,12 +188,12 @@ def _cached_hints(suffix: str, compression_suffix: str, *, is_part: bool) -> Fil
 IdentifiedFile: TypeAlias = tuple[Format, FileFacts]
 
 _HEAD_BYTES: Final = 64 * 1024
-# The number of bytes that is enough for magic bytes.
+# Enough for the magic bytes of every format.
 _MAGIC_BYTES: Final = 16
 
 
 def identify(name: str, head: bytes) -> Format | None:
-    """The format of a file with this name and beginning; None if it is not a data file."""
+    """The format of a file with this name and these first bytes; None if it is not a data file."""
     hints = hints_from_name(name)
     by_magic = _format_by_magic(head)
     if by_magic is not None or hints.format is not None or hints.is_not_data:
@@ -200,27 +202,28 @@ def identify(name: str, head: bytes) -> Format | None:
 
 
 def read_file(name: str, file: RangedBytes, *, column_stats: bool = False) -> IdentifiedFile | None:
-    """Read a data file; None for other files; raises UnreadableFile.
+    """Read a data file; None if it is not a data file. Raises UnreadableFile.
 
-    A file with the right name takes one ranged read, unless its footer is very long.
+    If the name has the suffix of the format, one ranged read is enough, unless the footer is very
+    long.
     """
-    found = _read(name, file, column_stats=column_stats)
-    if found is not None:
-        check_width(len(found[1].known.leaves))
-    return found
+    identified = _read(name, file, column_stats=column_stats)
+    if identified is not None:
+        check_width(len(identified[1].known.leaves))
+    return identified
 
 
 def _read(name: str, file: RangedBytes, *, column_stats: bool) -> IdentifiedFile | None:
     hints = hints_from_name(name)
-    named = hints.format
+    format_in_name = hints.format
     if file.size == 0:
-        if named is None:
+        if format_in_name is None:
             return None
         raise UnreadableFile("empty_file", "The file has no bytes.")
     ranges = CachedRanges(file)
-    if isinstance(named, BinaryFormat) and named.has_magic(ranges):
-        facts = named.read(ranges, column_stats=column_stats)
-        return named, _with_remarks(facts, hints, named, None)
+    if isinstance(format_in_name, BinaryFormat) and format_in_name.has_magic(ranges):
+        facts = format_in_name.read(ranges, column_stats=column_stats)
+        return format_in_name, _with_remarks(facts, hints, format_in_name, None)
     head = ranges.head(_MAGIC_BYTES if hints.is_not_data else _HEAD_BYTES)
     by_magic = _format_by_magic(head)
     if by_magic is not None and by_magic.has_magic(ranges):
@@ -228,14 +231,14 @@ def _read(name: str, file: RangedBytes, *, column_stats: bool) -> IdentifiedFile
         return by_magic, _with_remarks(facts, hints, by_magic, None)
     if hints.is_not_data:
         return None
-    found = _read_text(hints, ranges, compression_of(head))
-    if found is not None:
-        return found
-    # It may be a truncated binary file; its reader then raises the right error.
-    truncated = named if isinstance(named, BinaryFormat) else by_magic
-    if truncated is None or (truncated is not named and is_text(head)):
+    identified = _read_text(hints, ranges, compression_of(head))
+    if identified is not None:
+        return identified
+    # The file may be a truncated binary file; the reader of that format raises the right error.
+    format = format_in_name if isinstance(format_in_name, BinaryFormat) else by_magic
+    if format is None or (format is not format_in_name and is_text(head)):
         return None
-    return truncated, truncated.read(ranges)
+    return format, format.read(ranges)
 
 
 def _format_by_magic(head: bytes) -> BinaryFormat | None:
@@ -249,7 +252,7 @@ def _read_text(
         PlainContent(file) if compression is None else CompressedContent(file, compression)
     )
     sample = content.sample(_HEAD_BYTES)
-    named = hints.format
+    format_in_name = hints.format
     try:
         if compression is not None:
             _reject_nested_compression(sample, compression)
@@ -258,14 +261,14 @@ def _read_text(
             reason = f"The compression {suffix} is not supported. Use gzip, zstd or bzip2."
             raise UnreadableFile("unsupported_compression", reason)
         if (foreign := foreign_format(sample.data)) is not None:
-            raise UnreadableFile("mislabelled", f"It is named {hints.ending} but is {foreign}.")
+            raise UnreadableFile("mislabelled", f"It is named {hints.suffixes} but is {foreign}.")
     except UnreadableFile:
-        # A binary file without a suffix of a data format is not a data file.
-        if named is None:
+        # A binary file whose name has no suffix of a data format is not a data file.
+        if format_in_name is None:
             return None
         raise
-    if isinstance(named, TextFormat):
-        format: TextFormat | None = _format_of_text(named, sample)
+    if isinstance(format_in_name, TextFormat):
+        format: TextFormat | None = _format_of_text(format_in_name, sample)
     else:
         format = _recognise_text(sample, hints)
     if format is None:
@@ -286,11 +289,12 @@ def _reject_nested_compression(sample: Sample, compression: Compression) -> None
         )
 
 
-def _format_of_text(named: TextFormat, sample: Sample) -> TextFormat:
+def _format_of_text(format_in_name: TextFormat, sample: Sample) -> TextFormat:
     """The format in the name, unless the text clearly has another format."""
     looks_like_json = first_character(sample) in ("{", "[")
     other = JSON if looks_like_json else CSV
-    return other if other is not named and other.recognises(sample) else named
+    is_other = other is not format_in_name and other.recognises(sample)
+    return other if is_other else format_in_name
 
 
 def _recognise_text(sample: Sample, hints: FileNameHints) -> TextFormat | None:
@@ -302,9 +306,9 @@ def _recognise_text(sample: Sample, hints: FileNameHints) -> TextFormat | None:
             if format.recognises(sample):
                 return format
         except UnreadableFile:
-            # The text may have another format, or be no data at all.
+            # The text may have another format, or not be data at all.
             continue
-    # The name shows that it is part of a table, so little evidence is enough.
+    # The name shows that the file is part of a table, so rows of equal width are enough evidence.
     return CSV if hints.is_part and CSV.has_even_rows(sample) else None
 
 
@@ -313,22 +317,22 @@ def _with_remarks(
 ) -> FileFacts:
     """Add a remark for each contradiction between name and content."""
     has_suffix = hints.compression_suffix != ""
-    has_named_compression = (
+    compression_matches_name = (
         compression is hints.compression and (compression is not None) == has_suffix
     )
-    if format is hints.format and has_named_compression:
+    if format is hints.format and compression_matches_name:
         return facts
     remarks = list(facts.remarks)
     if format is not hints.format and (hints.format is not None or hints.is_not_data):
         remarks.append(_mislabelled_remark(hints.suffix, format.title))
     if compression is None and hints.compression_suffix:
         remarks.append(_mislabelled_remark(hints.compression_suffix, "not compressed"))
-    elif compression is not None and not has_named_compression:
+    elif compression is not None and not compression_matches_name:
         suffix = hints.compression_suffix or (hints.suffix if hints.format else "")
         if suffix:
             remarks.append(_mislabelled_remark(suffix, f"compressed with {compression.name}"))
     return facts._replace(remarks=tuple(remarks))
 
 
-def _mislabelled_remark(suffix: str, found: str) -> Remark:
-    return Remark("mislabelled", f"It is named {suffix} but is {found}.")
+def _mislabelled_remark(suffix: str, content: str) -> Remark:
+    return Remark("mislabelled", f"It is named {suffix} but is {content}.")

@@ -1,7 +1,7 @@
 """Infers the narrowest type of texts, and the narrowest type that covers several types.
 
-The result does not depend on how texts are divided: widening the types of all parts gives the type
-of the whole.
+The result does not depend on how the texts are divided: the types of the parts, widened, are the
+type of all texts.
 """
 
 import re
@@ -39,12 +39,13 @@ _MAX_SAFE_DIGITS: Final = 18
 INT64_RANGE: Final = range(-(2**63), 2**63)
 # A text that begins with another character is a STRING, so no pattern has to be tried.
 _VALUE_STARTS: Final = frozenset("0123456789+-.tTfF ")
-# A character that text files do not contain: matching all joined texts at once is much faster.
+# A character that text files do not contain. Texts are joined with it, since matching all of them
+# at once is much faster.
 _TERMINATOR: Final = "\0"
 
 
 def _pattern_for_all(pattern: str) -> re.Pattern[str]:
-    """A pattern for texts, each followed by `_TERMINATOR`, that all match `pattern` or are null."""
+    """A pattern for joined texts, all of which match `pattern` or are null."""
     nulls = "|".join(map(re.escape, sorted(NULLS - {""})))
     return re.compile(rf"(?:(?:{pattern}|{nulls})?+\x00)*+\Z", re.ASCII)
 
@@ -60,7 +61,7 @@ _DAY: Final = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _TIME: Final = r"[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9}+)?+)?+"
 _DATES: Final = _pattern_for_all(_DAY)
 _TIMESTAMPS: Final = _pattern_for_all(rf"{_DAY}(?:{_TIME})?+")
-_ZONED: Final = _pattern_for_all(rf"{_DAY}{_TIME}(?:Z|[+-][0-9]{{2}}:?[0-9]{{2}})")
+_ZONED_TIMESTAMPS: Final = _pattern_for_all(rf"{_DAY}{_TIME}(?:Z|[+-][0-9]{{2}}:?[0-9]{{2}})")
 
 
 def type_of_texts(texts: Sequence[str]) -> DataType:
@@ -93,11 +94,11 @@ def _type_of_values(texts: Sequence[str], joined: str) -> DataType:
         return _type_of_numbers(texts, joined)
     if _BOOLEANS.match(joined):
         return BOOLEAN
-    zoned = _ZONED.match(joined) is not None
+    zoned = _ZONED_TIMESTAMPS.match(joined) is not None
     if not zoned and not _TIMESTAMPS.match(joined):
         return STRING
-    if not _are_times(texts):
-        # Some are not in the calendar, such as 31 February.
+    if not _are_valid_times(texts):
+        # A date does not exist, such as 31 February.
         return STRING
     if zoned:
         return TIMESTAMPTZ
@@ -106,7 +107,7 @@ def _type_of_values(texts: Sequence[str], joined: str) -> DataType:
 
 def _type_of_numbers(texts: Sequence[str], joined: str) -> DataType:
     if max(map(len, texts)) <= _MAX_SAFE_DIGITS:
-        # Long integers matched a pattern above.
+        # Short integers matched `_SHORT_INTEGERS`, so these numbers are not all integers.
         return FLOAT64
     long_texts = [text.lstrip("+") for text in texts if len(text) > _MAX_SAFE_DIGITS]
     integers = [text for text in long_texts if text.lstrip("-").isdigit()]
@@ -119,11 +120,11 @@ def _type_of_numbers(texts: Sequence[str], joined: str) -> DataType:
     return STRING if has_large_integer else FLOAT64
 
 
-def _are_times(texts: Sequence[str]) -> bool:
+def _are_valid_times(texts: Sequence[str]) -> bool:
     try:
         deque(map(datetime.fromisoformat, texts), maxlen=0)
     except ValueError:
-        # Nulls, or more digits or a shorter zone than Python parses.
+        # Python does not parse nulls, more than six decimals, or zones such as `+0100`.
         try:
             for text in texts:
                 if text not in NULLS:
@@ -133,7 +134,7 @@ def _are_times(texts: Sequence[str]) -> bool:
     return True
 
 
-# An object with more members is a map: its keys are data.
+# An object with more members has the type of a map, because its keys must be data, not names.
 MAX_MEMBERS: Final = 2000
 
 
@@ -166,7 +167,7 @@ def widen(left: DataType, right: DataType) -> DataType:
 
 
 def struct_or_map(members: dict[str, DataType]) -> DataType:
-    """The type of an object with these members; a map if they are too many to be names."""
+    """The type of an object with these members: a map if there are too many to be field names."""
     struct = Struct(Member(name, type) for name, type in members.items())
     return struct if len(members) <= MAX_MEMBERS else _as_map(struct)
 

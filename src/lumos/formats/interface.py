@@ -17,7 +17,7 @@ MAX_COLUMNS: Final = 20_000
 
 
 class UnreadableFile(LumosError):
-    """A file that cannot be read; it is reported as a problem and does not end the scan."""
+    """A file cannot be read; this is reported as a problem and does not end the scan."""
 
     def __init__(self, code: str, reason: str) -> None:
         self.code = code
@@ -114,19 +114,19 @@ class BinaryFormat(Format):
 
     @abstractmethod
     def matches_head(self, head: bytes) -> bool:
-        """Whether a file with this beginning may be of this format."""
+        """Whether a file with these first bytes may be in this format."""
 
     @abstractmethod
     def has_magic(self, file: RangedBytes) -> bool:
-        """Whether the file has the magic bytes of this format; reads no more than `read` does."""
+        """Whether the file has the magic bytes of this format; reads as many bytes as `read`."""
 
     @abstractmethod
     def read(self, file: RangedBytes, *, column_stats: bool = False) -> FileFacts:
-        """Read schema and row count; raises UnreadableFile."""
+        """Read the schema, the row count and, if requested, statistics; raises UnreadableFile."""
 
 
 class Sample(NamedTuple):
-    """The beginning of a text file's content, or all of it; `total` is its length if known."""
+    """The first bytes of a text, or all of it if `whole`; `total` is the text's length if known."""
 
     data: bytes
     whole: bool
@@ -137,7 +137,7 @@ class Content(Protocol):
     """The content of a text file, decompressed."""
 
     def sample(self, length: int) -> Sample:
-        """The first bytes of the content, about this many; raises UnreadableFile."""
+        """About the first `length` bytes of the content; raises UnreadableFile."""
 
 
 class TextFormat(Format):
@@ -151,7 +151,7 @@ class TextFormat(Format):
 
     @abstractmethod
     def read(self, content: Content, *, suffix: str = "") -> FileFacts:
-        """Read schema and row count of a file with this suffix; raises UnreadableFile."""
+        """Read the schema and row count of a file with this suffix; raises UnreadableFile."""
 
 
 @lru_cache(maxsize=2048)

@@ -2,8 +2,8 @@
 
 The schema is the union of all records in the sample, with keys in the order of appearance.
 
-Texts stay STRING even if they look like dates. Otherwise, a single text that is not a date would
-change a column from DATE to STRING, which would be a false alarm.
+Text has the type STRING even if it looks like a date. Otherwise, a single text that is not a date
+would change the type of a column from DATE to STRING, which would be a false alarm.
 """
 
 import codecs
@@ -51,14 +51,14 @@ def columns_of(records: Sequence[dict[str, Any]]) -> dict[str, Sequence[Any]]:
     if all(list(record) == keys for record in records):
         columns = zip(*map(dict.values, records), strict=True)
         return dict(zip(keys, columns, strict=True))
-    found: dict[str, list[Any]] = {}
+    values_by_key: dict[str, list[Any]] = {}
     for record in records:
         for key, value in record.items():
-            if key in found:
-                found[key].append(value)
+            if key in values_by_key:
+                values_by_key[key].append(value)
             else:
-                found[key] = [value]
-    return dict(found)
+                values_by_key[key] = [value]
+    return dict(values_by_key)
 
 
 def type_of_values(values: Iterable[Any], depth: int = 1) -> DataType:
@@ -82,11 +82,11 @@ def type_of_values(values: Iterable[Any], depth: int = 1) -> DataType:
 
 
 def _type_of_integers(values: Iterable[int | None]) -> DataType:
-    found: DataType = NULL
+    type: DataType = NULL
     for value in values:
-        if value is not None and (found is NULL or value not in INT64_RANGE):
-            found = widen(found, type_of_integer(value))
-    return found
+        if value is not None and (type is NULL or value not in INT64_RANGE):
+            type = widen(type, type_of_integer(value))
+    return type
 
 
 def _type_of_nested(values: Sequence[Any], kind: type, depth: int) -> DataType:
@@ -104,7 +104,7 @@ def _type_of_nested(values: Sequence[Any], kind: type, depth: int) -> DataType:
 
 
 def name_of(key: str) -> str:
-    """The key with lone surrogates replaced, so that it can be encoded."""
+    """The key as a column name: lone surrogates are replaced, since they cannot be encoded."""
     return (
         key if key.isascii() else key.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     )
@@ -114,22 +114,22 @@ _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _TOKEN: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"|["{}\[\]]', re.DOTALL)
 _CLOSING: Final = {"{": "}", "[": "]"}
 _MAX_INTEGER_LENGTH: Final = 100
-# Attempts to find the end of the last complete record in a truncated array.
-_MAX_TRIES: Final = 3
-_MAX_BAD_RECORDS: Final = 100
+# How often a truncated array is shortened to find the end of its last complete record.
+_MAX_ATTEMPTS: Final = 3
+_MAX_INVALID_RECORDS: Final = 100
 
 
 class JsonRecords(NamedTuple):
-    """Values, the number of invalid values between them, and their share of the text."""
+    """The values of a text, how many are invalid, and the share of the text that was read."""
 
     values: list[Any]
-    bad: int = 0
+    invalid: int = 0
     share: float = 1.0
     is_array: bool = False
 
 
 _fast_decoder = msgspec.json.Decoder()
-# Slower than msgspec, but returns the end of a value, and accepts NaN.
+# Slower than msgspec, but can decode values one by one, and accepts NaN.
 _decoder = json.JSONDecoder(
     # Python refuses to parse very long integers; all of them are out of range anyway.
     parse_int=lambda text: (
@@ -139,13 +139,17 @@ _decoder = json.JSONDecoder(
 
 
 def decode_valid_records(data: bytes, *, whole: bool) -> JsonRecords | None:
-    """The values in valid UTF-8 text whose end may be missing; None for any other error."""
+    """The values in UTF-8 text; None if any of them is invalid.
+
+    Unless `whole`, the text may end inside a value.
+    """
     if whole:
         values = _decode_lines(data)
         if values is None:
             return None
-        only = values[0] if len(values) == 1 else None
-        return JsonRecords(only, is_array=True) if isinstance(only, list) else JsonRecords(values)
+        if len(values) == 1 and isinstance(values[0], list):
+            return JsonRecords(values[0], is_array=True)
+        return JsonRecords(values)
     if data.lstrip()[:1] == b"[":
         return _decode_truncated_array(data)
     for end in (data.rfind(b"\n") + 1, data.rfind(b"\n}") + 2):
@@ -157,7 +161,7 @@ def decode_valid_records(data: bytes, *, whole: bool) -> JsonRecords | None:
 
 def _decode_truncated_array(data: bytes) -> JsonRecords | None:
     end = len(data)
-    for _ in range(_MAX_TRIES):
+    for _ in range(_MAX_ATTEMPTS):
         end = data.rfind(b"}", 0, end)
         if end < 0:
             return None
@@ -175,8 +179,8 @@ def _decode_lines(data: bytes) -> list[Any] | None:
 
 
 def decode_records(text: str, *, whole: bool) -> JsonRecords:
-    """The values in any text, and the number of invalid values; may raise RecursionError."""
-    start = _after_space(text, 0)
+    """The values in a text that may be invalid in parts; may raise RecursionError."""
+    start = _skip_space(text, 0)
     if text.startswith("[", start):
         array = _decode_elements(text, start + 1, whole=whole)
         if array is not None:
@@ -185,17 +189,17 @@ def decode_records(text: str, *, whole: bool) -> JsonRecords:
 
 
 def _decode_elements(text: str, position: int, *, whole: bool) -> JsonRecords | None:
-    """The complete elements of an array; None if more text follows it."""
+    """The complete elements of an array; None if other text follows the array."""
     values: list[Any] = []
     end = position
     try:
         while True:
-            position = _after_space(text, position)
+            position = _skip_space(text, position)
             if text.startswith("]", position):
-                is_all = _after_space(text, position + 1) == len(text)
-                return JsonRecords(values, is_array=True) if is_all else None
+                is_end = _skip_space(text, position + 1) == len(text)
+                return JsonRecords(values, is_array=True) if is_end else None
             value, position = _decoder.raw_decode(text, position)
-            position = end = _after_space(text, position)
+            position = end = _skip_space(text, position)
             values.append(value)
             if text.startswith(",", position):
                 position += 1
@@ -204,14 +208,14 @@ def _decode_elements(text: str, position: int, *, whole: bool) -> JsonRecords | 
     except ValueError:
         pass
     # A sample may end inside an array, but a whole file may not.
-    return JsonRecords(values, bad=int(whole), share=end / len(text), is_array=True)
+    return JsonRecords(values, invalid=int(whole), share=end / len(text), is_array=True)
 
 
 def _decode_sequence(text: str, *, whole: bool) -> JsonRecords:
     values: list[Any] = []
-    bad = position = end = 0
-    while bad <= _MAX_BAD_RECORDS + len(values):
-        position = _after_space(text, position)
+    invalid = position = end = 0
+    while invalid <= _MAX_INVALID_RECORDS + len(values):
+        position = _skip_space(text, position)
         if position == len(text):
             break
         try:
@@ -221,26 +225,29 @@ def _decode_sequence(text: str, *, whole: bool) -> JsonRecords:
         except ValueError:
             next_line = text.find("\n{", position)
             if next_line < 0:
-                bad += whole
+                invalid += whole
                 break
-            bad += 1
+            invalid += 1
             position = next_line + 1
-    return JsonRecords(values, bad=bad, share=(end or 1) / len(text))
+    return JsonRecords(values, invalid=invalid, share=(end or 1) / len(text))
 
 
 def decode_truncated_record(text: str) -> Any | None:
-    """The complete objects in a list of a record that is longer than the text."""
-    open: list[str] = []
+    """Decode a record that is longer than the text, up to the last complete object in a list.
+
+    None if the text contains no such object.
+    """
+    open_brackets: list[str] = []
     complete: tuple[int, str] | None = None
     for token in _TOKEN.finditer(text):
         kind = text[token.start()]
         if kind in _CLOSING:
-            open.append(kind)
+            open_brackets.append(kind)
         elif kind != '"':
-            if not open or _CLOSING[open.pop()] != kind:
+            if not open_brackets or _CLOSING[open_brackets.pop()] != kind:
                 return None
-            if kind == "}" and open[-1:] == ["["]:
-                complete = token.end(), "".join(open)
+            if kind == "}" and open_brackets[-1:] == ["["]:
+                complete = token.end(), "".join(open_brackets)
         elif len(token[0]) == 1:
             # The text ends inside of quotes.
             break
@@ -254,14 +261,15 @@ def decode_truncated_record(text: str) -> Any | None:
         return None
 
 
-def _after_space(text: str, position: int) -> int:
+def _skip_space(text: str, position: int) -> int:
     space = _SPACE.match(text, position)
     return space.end() if space else position
 
 
 _SAMPLE_BYTES: Final = 64 * 1024
 _LONG_SAMPLE_BYTES: Final = 1024 * 1024
-_EVIDENT_SHARE: Final = 0.9
+# At least this share of the records of a JSON file are objects.
+_MIN_OBJECT_SHARE: Final = 0.9
 
 
 class Json(TextFormat):
@@ -274,14 +282,16 @@ class Json(TextFormat):
             return False
         records = _records(sample)
         objects = sum(type(value) is dict for value in records.values)
-        return objects > 0 and objects >= _EVIDENT_SHARE * (len(records.values) + records.bad)
+        return objects > 0 and objects >= _MIN_OBJECT_SHARE * (
+            len(records.values) + records.invalid
+        )
 
     def read(self, content: Content, *, suffix: str = "") -> FileFacts:  # noqa: ARG002 - one dialect
         for length in (_SAMPLE_BYTES, _LONG_SAMPLE_BYTES):
             sample = content.sample(length)
             records = _records(sample)
             if sample.whole or records.values:
-                return _read_facts(records, sample)
+                return _facts_of_records(records, sample)
         return _facts_of_truncated_record(sample)
 
 
@@ -294,13 +304,13 @@ def _records(sample: Sample) -> JsonRecords:
         raise UnreadableFile("too_deep", "Its values nest too deeply to be read.") from None
 
 
-def _read_facts(records: JsonRecords, sample: Sample) -> FileFacts:
-    values, bad = records.values, records.bad
-    if records.is_array and bad:
+def _facts_of_records(records: JsonRecords, sample: Sample) -> FileFacts:
+    values, invalid = records.values, records.invalid
+    if records.is_array and invalid:
         raise UnreadableFile("corrupt_file", "The JSON array is truncated or damaged.")
     objects = [value for value in values if type(value) is dict]
     if objects:
-        bad += len(values) - len(objects)
+        invalid += len(values) - len(objects)
         known = schema_of_objects(objects)
     elif records.is_array or any(type(value) is list for value in values):
         known = (
@@ -308,17 +318,17 @@ def _read_facts(records: JsonRecords, sample: Sample) -> FileFacts:
             if values
             else inferred_schema((), ())
         )
-    elif bad or values:
+    elif invalid or values:
         raise UnreadableFile("not_json", "The file contains no JSON objects.")
     else:
         raise UnreadableFile("empty_file", "The file has no records.")
     valid = len(objects or values)
-    if bad > valid:
+    if invalid > valid:
         raise UnreadableFile(
-            "corrupt_file", f"{bad} of {bad + valid} records are not JSON objects."
+            "corrupt_file", f"{invalid} of {invalid + valid} records are not JSON objects."
         )
-    remark = Remark("bad_records", f"{bad} of {bad + valid} records are not JSON objects.")
-    remarks = (remark,) if bad else ()
+    remark = Remark("bad_records", f"{invalid} of {invalid + valid} records are not JSON objects.")
+    remarks = (remark,) if invalid else ()
     if sample.whole:
         return FileFacts(known, valid, row_count_exact=True, remarks=remarks)
     if sample.total is None:

@@ -3,8 +3,8 @@
 The footer is parsed here and not by pyarrow, which aborts the process on damaged files and exposes
 neither column statistics nor the lengths of VARCHAR and CHAR columns.
 
-ORC has no NOT NULL; the attributes that Iceberg adds for it and for field ids are used. CHAR and
-VARCHAR become STRING with a length, and TIMESTAMP counts nanoseconds.
+ORC itself has neither NOT NULL nor field ids; they are read from the attributes that Iceberg adds.
+CHAR and VARCHAR become STRING with a length, and TIMESTAMP has nanosecond precision.
 """
 
 import decimal
@@ -60,34 +60,37 @@ from lumos.model.types import (
 )
 
 _MAGIC: Final = b"ORC"
-# Nearly every footer fits into the first read; a longer one takes one more.
+# Nearly every footer fits into the first read; a longer footer takes a second read.
 _FIRST_READ_BYTES: Final = 64 * 1024
 _MAX_FOOTER_BYTES: Final = 64 * 1024 * 1024
-# Field numbers of the file tail, the postscript, the footer and a stripe.
+# Field numbers in the file tail,
 _TAIL_FOOTER: Final = 2
+# the postscript,
 _FOOTER_LENGTH, _COMPRESSION, _BLOCK_SIZE = 1, 2, 3
+# the footer
 _STRIPES, _TYPES, _ROWS, _STATISTICS = 3, 4, 6, 7
+# and a stripe.
 _STRIPE_ROWS: Final = 5
 # Wire types of protocol buffers.
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
 def protobuf_fields(data: bytes, position: int = 0) -> Iterator[tuple[int, int | bytes]]:
-    """Yield the fields of a protobuf message: their numbers, and values as integers or bytes."""
+    """Yield the fields of a protobuf message: field number, and value as an integer or bytes."""
     end = len(data)
     while position < end:
         tag, position = read_unsigned(data, position)
-        wire = tag & 7
-        if wire == _VARINT:
+        wire_type = tag & 7
+        if wire_type == _VARINT:
             number, position = read_unsigned(data, position)
             yield tag >> 3, number
             continue
-        if wire == _BYTES:
+        if wire_type == _BYTES:
             length, position = read_unsigned(data, position)
-        elif wire in (_FIXED64, _FIXED32):
-            length = 8 if wire == _FIXED64 else 4
+        elif wire_type in (_FIXED64, _FIXED32):
+            length = 8 if wire_type == _FIXED64 else 4
         else:
-            raise MalformedData(f"Unknown protobuf wire type {wire}.")
+            raise MalformedData(f"Unknown protobuf wire type {wire_type}.")
         start, position = position, check_end(data, position + length)
         yield tag >> 3, data[start:position]
 
@@ -113,7 +116,7 @@ def decompress_stream(stored: bytes, codec: int, block_size: int) -> bytes:
     if codec == _UNCOMPRESSED:
         return stored
     if codec not in _CODECS:
-        name = _NAMES.get(codec, f"number {codec}")
+        name = _UNSUPPORTED_CODECS.get(codec, f"number {codec}")
         raise UnreadableFile(
             "unsupported_compression", f"The ORC compression {name} is not supported."
         )
@@ -151,7 +154,7 @@ def _zstd(block: bytes, limit: int) -> bytes:
 
 
 def _lz4(block: bytes, limit: int) -> bytes:
-    """Decompress an LZ4 block of unknown length, which pyarrow cannot do."""
+    """Decompress an LZ4 block without knowing the length of its content, unlike pyarrow."""
     content = bytearray()
     position = 0
     try:
@@ -185,7 +188,7 @@ def _lz4_length(block: bytes, position: int, length: int) -> tuple[int, int]:
     return length, position
 
 
-_NAMES: Final = {3: "LZO", 6: "Brotli"}
+_UNSUPPORTED_CODECS: Final = {3: "LZO", 6: "Brotli"}
 _CODECS: Final[dict[int, Callable[[bytes, int], bytes]]] = {
     1: _zlib,
     2: decompress_snappy,
@@ -193,7 +196,7 @@ _CODECS: Final[dict[int, Callable[[bytes, int], bytes]]] = {
     5: _zstd,
 }
 
-_SIMPLE: Final[dict[int, tuple[DataType, str]]] = {
+_SIMPLE_TYPES: Final[dict[int, tuple[DataType, str]]] = {
     0: (BOOLEAN, "boolean"),
     1: (INT8, "tinyint"),
     2: (INT16, "smallint"),
@@ -210,13 +213,13 @@ _SIMPLE: Final[dict[int, tuple[DataType, str]]] = {
     20: (Unknown("geography"), "geography"),
 }
 _LIST, _MAP, _STRUCT, _UNION, _DECIMAL_KIND, _VARCHAR, _CHAR = 10, 11, 12, 13, 14, 16, 17
-# The precision and scale of decimals in files that do not store them.
+# The precision and scale of decimals in old files, which do not store them.
 _DEFAULT_PRECISION, _DEFAULT_SCALE = 38, 10
 _MAX_DECIMAL_DIGITS: Final = 38
 
 
 class OrcColumn(NamedTuple):
-    """A leaf column, the number of its type, and whether it has one value or null per row."""
+    """A leaf column, the number of its type, and whether each row has exactly one value or null."""
 
     leaf: LeafColumn
     number: int
@@ -282,12 +285,12 @@ def _text(value: bytes) -> str:
 
 
 class _TypeReader:
-    """Reads a list of types, which refer to later ones by number."""
+    """Reads a list of types; a nested type refers to later types in the list by number."""
 
     def __init__(self, types: Sequence[_Type]) -> None:
         self.types = types
         self.columns: list[OrcColumn] = []
-        self.used: set[int] = set()
+        self.used_types: set[int] = set()
 
     def schema(self) -> OrcSchema:
         if not self.types:
@@ -304,11 +307,11 @@ class _TypeReader:
         return path.field(name, type, nullable=nullable, native_type=native)
 
     def _read(self, number: int, path: TypePath, *, once_per_row: bool) -> tuple[DataType, str]:
-        """The type of that number and its name in ORC."""
-        # With shared types, a small footer could describe an endless schema.
-        if number in self.used:
+        """The type with this number, and its name in ORC."""
+        # If types could be shared, a small footer could describe an exponentially large schema.
+        if number in self.used_types:
             raise MalformedData("It uses a type twice.")
-        self.used.add(number)
+        self.used_types.add(number)
         orc_type = self.types[number]
         id = orc_type.attributes.get("iceberg.id", "")
         path.note(field_id=int(id) if id.isascii() and id.isdigit() and len(id) < 10 else None)
@@ -327,45 +330,44 @@ class _TypeReader:
     ) -> tuple[DataType, str]:
         if orc_type.kind == _STRUCT:
             members, natives = [], []
-            for name, part in self._members(number):
-                type, native = self._read(part, path.member(name), once_per_row=once_per_row)
+            for name, subtype in self._members(number):
+                type, native = self._read(subtype, path.member(name), once_per_row=once_per_row)
                 members.append(Member(name, type))
                 natives.append(f"{name}:{native}")
             return Struct(members), f"struct<{','.join(natives)}>"
-        parts = self._parts(number)
+        subtypes = self._subtypes(number)
         if orc_type.kind == _UNION:
-            subtypes = [
-                self._read(part, path.option(index), once_per_row=False)
-                for index, part in enumerate(parts)
+            options = [
+                self._read(subtype, path.option(index), once_per_row=False)
+                for index, subtype in enumerate(subtypes)
             ]
-            return Union(
-                [type for type, _ in subtypes]
-            ), f"uniontype<{','.join(n for _, n in subtypes)}>"
-        if len(parts) != orc_type.kind - _LIST + 1:
+            natives = [native for _, native in options]
+            return Union([type for type, _ in options]), f"uniontype<{','.join(natives)}>"
+        if len(subtypes) != orc_type.kind - _LIST + 1:
             raise MalformedData("A list or map has the wrong number of subtypes.")
         if orc_type.kind == _LIST:
-            element, native = self._read(parts[0], path.element(), once_per_row=False)
+            element, native = self._read(subtypes[0], path.element(), once_per_row=False)
             return Array(element), f"array<{native}>"
-        key, key_native = self._read(parts[0], path.key(), once_per_row=False)
-        value, native = self._read(parts[1], path.value(), once_per_row=False)
+        key, key_native = self._read(subtypes[0], path.key(), once_per_row=False)
+        value, native = self._read(subtypes[1], path.value(), once_per_row=False)
         return Map(key, value), f"map<{key_native},{native}>"
 
     def _members(self, number: int) -> list[tuple[str, int]]:
-        names, parts = self.types[number].names, self._parts(number)
-        if len(names) != len(parts):
+        names, subtypes = self.types[number].names, self._subtypes(number)
+        if len(names) != len(subtypes):
             raise MalformedData("A struct has different numbers of names and subtypes.")
-        return list(zip(names, parts, strict=True))
+        return list(zip(names, subtypes, strict=True))
 
-    def _parts(self, number: int) -> tuple[int, ...]:
-        parts = self.types[number].subtypes
-        if not all(number < part < len(self.types) for part in parts):
+    def _subtypes(self, number: int) -> tuple[int, ...]:
+        subtypes = self.types[number].subtypes
+        if not all(number < subtype < len(self.types) for subtype in subtypes):
             raise MalformedData("A type refers to a missing or an earlier type.")
-        return parts
+        return subtypes
 
 
 def _scalar(orc_type: _Type) -> tuple[DataType, str]:
-    if orc_type.kind in _SIMPLE:
-        return _SIMPLE[orc_type.kind]
+    if orc_type.kind in _SIMPLE_TYPES:
+        return _SIMPLE_TYPES[orc_type.kind]
     if orc_type.kind == _DECIMAL_KIND:
         precision, scale = orc_type.precision, orc_type.scale
         if not precision:
@@ -379,7 +381,7 @@ def _scalar(orc_type: _Type) -> tuple[DataType, str]:
     raise MalformedData(f"Unknown ORC type {orc_type.kind}.")
 
 
-# Field numbers of a column's statistics.
+# Field numbers in the statistics of a column, and in its bounds.
 _VALUES, _INTEGER, _DOUBLE, _DECIMAL, _DATE, _TIMESTAMP, _STORED_BYTES = 1, 2, 3, 6, 7, 9, 11
 _MINIMUM, _MAXIMUM = 1, 2
 _MINIMUM_UTC, _MAXIMUM_UTC, _MINIMUM_NANOS, _MAXIMUM_NANOS = 3, 4, 5, 6
@@ -432,12 +434,15 @@ def _bounds(fields: dict[int, int | bytes]) -> tuple[Number | None, Number | Non
             inner = dict(protobuf_fields(value))
             return _decimal(inner.get(_MINIMUM)), _decimal(inner.get(_MAXIMUM))
         if id == _TIMESTAMP:
-            return _times(dict(protobuf_fields(value)))
+            return _timestamp_bounds(dict(protobuf_fields(value)))
     return None, None
 
 
-def _times(fields: dict[int, int | bytes]) -> tuple[int | None, int | None]:
-    """Bounds in microseconds; stored as milliseconds and, plus one, nanoseconds."""
+def _timestamp_bounds(fields: dict[int, int | bytes]) -> tuple[int | None, int | None]:
+    """The bounds of timestamps in microseconds.
+
+    Files store milliseconds, and the remaining nanoseconds plus one.
+    """
     low, high = _integer(fields.get(_MINIMUM_UTC)), _integer(fields.get(_MAXIMUM_UTC))
     low_nanos, high_nanos = fields.get(_MINIMUM_NANOS, 1), fields.get(_MAXIMUM_NANOS, _NANOS)
     if low is None or high is None or isinstance(low_nanos, bytes) or isinstance(high_nanos, bytes):
@@ -484,7 +489,7 @@ class Orc(BinaryFormat):
                 "The file does not end with ORC's magic bytes: it is truncated, or not ORC.",
             )
         try:
-            types, rows, statistics = _parts(_footer(file), with_statistics=column_stats)
+            types, rows, statistics = _split_footer(_footer(file), with_statistics=column_stats)
             schema = read_types(types)
             columns = read_statistics(schema.columns, rows, statistics) if column_stats else ()
         except MalformedData as problem:
@@ -501,17 +506,19 @@ def _footer(file: RangedBytes) -> bytes:
         value if isinstance(value := postscript.get(id, 0), int) else 0
         for id in (_FOOTER_LENGTH, _COMPRESSION, _BLOCK_SIZE)
     )
-    needed = length + postscript_length + 1
-    if needed > min(file.size, _MAX_FOOTER_BYTES):
+    tail_length = length + postscript_length + 1
+    if tail_length > min(file.size, _MAX_FOOTER_BYTES):
         raise MalformedData("Its length is larger than the file.")
-    if needed > len(tail):
-        tail = file.tail(needed)
-    stored = tail[-needed : -1 - postscript_length]
+    if tail_length > len(tail):
+        tail = file.tail(tail_length)
+    stored = tail[-tail_length : -1 - postscript_length]
     return decompress_stream(stored, codec, block_size)
 
 
-def _parts(footer: bytes, *, with_statistics: bool) -> tuple[tuple[bytes, ...], int, list[bytes]]:
-    """The messages of types, the row count and the messages of statistics."""
+def _split_footer(
+    footer: bytes, *, with_statistics: bool
+) -> tuple[tuple[bytes, ...], int, list[bytes]]:
+    """The encoded types, the row count, and the encoded statistics of a footer."""
     types: list[bytes] = []
     statistics: list[bytes] = []
     rows = 0

@@ -1,8 +1,9 @@
 """Parquet: schema, row count and statistics are in the footer.
 
-A footer begins with its schema list, so footers of a table begin with the same bytes, and a schema
-is only parsed once. pyarrow only gets the schema list, because it aborts the process on other
-damaged parts of a footer. The Arrow schema that some writers add is ignored, as in other engines.
+A footer begins with the list of schema elements. So the footers of all files with one schema begin
+with the same bytes, and the schema is parsed only once. pyarrow only gets this list, because damage
+elsewhere in a footer can make pyarrow abort the process. The Arrow schema that some writers add is
+ignored, as in other engines.
 """
 
 import decimal
@@ -41,7 +42,7 @@ from lumos.formats.thrift import (
     LIST,
     STOP,
     STRUCT,
-    binary,
+    read_binary,
     read_field_header,
     read_list_header,
     skip,
@@ -53,15 +54,17 @@ from lumos.model.type_path import TypePath
 from lumos.model.types import FLOAT64, FLOATS, UNSIGNED, DataType, Decimal, Time, Timestamp
 
 Bounds: TypeAlias = tuple[Number, Number]
-# Decodes minimum and maximum, given the number of their physical type; None if they are invalid.
+# Decodes a minimum and a maximum, given the number of their physical type; returns None if they are
+# invalid.
 DecodeBounds: TypeAlias = Callable[[bytes, bytes, int], Bounds | None]
 
-# Parquet's numbers of physical types.
+# The numbers of physical types in Parquet.
 _INT96: Final = 3
 _BYTE_ARRAYS: Final = (6, 7)
 
 _FLOAT_LAYOUTS: Final = {2: struct.Struct("<e"), 4: struct.Struct("<f"), 8: struct.Struct("<d")}
-_MICROSECONDS: Final = {"s": (1_000_000, 1), "ms": (1000, 1), "us": (1, 1), "ns": (1, 1000)}
+# Factor and divisor that convert a unit to microseconds.
+_TO_MICROSECONDS: Final = {"s": (1_000_000, 1), "ms": (1000, 1), "us": (1, 1), "ns": (1, 1000)}
 _INT64: Final = range(-(2**63), 2**63)
 _MAX_DECIMAL_BYTES: Final = 32
 
@@ -69,21 +72,21 @@ _MAX_DECIMAL_BYTES: Final = 32
 class BoundsDecoder(NamedTuple):
     """Decodes the bounds of a type.
 
-    The oldest writers compared all values as signed, so their bounds are only correct for `signed`
-    types.
+    Old writers compared all values as signed, so the bounds in their fields for minimum and maximum
+    are only correct for types that are `signed`.
     """
 
-    read: DecodeBounds
+    decode: DecodeBounds
     signed: bool = True
 
 
 def bounds_decoder(type: DataType) -> BoundsDecoder | None:
-    """The decoder of a type's bounds; None for types whose bounds are not kept."""
+    """The decoder of a type's bounds; None for types whose bounds are not stored."""
     match type:
         case Decimal(_, scale):
-            return BoundsDecoder(_decimals(scale), signed=False)
+            return BoundsDecoder(_decimal_decoder(scale), signed=False)
         case Timestamp(unit) | Time(unit):
-            return BoundsDecoder(_times(*_MICROSECONDS[unit]))
+            return BoundsDecoder(_time_decoder(*_TO_MICROSECONDS[unit]))
         case _ if type in FLOATS:
             return BoundsDecoder(_floats)
         case _ if type in UNSIGNED:
@@ -112,30 +115,30 @@ def _floats(low: bytes, high: bytes, _: int) -> Bounds | None:
     return None if math.isnan(minimum) or math.isnan(maximum) else (minimum, maximum)
 
 
-def _times(factor: int, divisor: int) -> DecodeBounds:
-    def read(low: bytes, high: bytes, physical: int) -> Bounds | None:
+def _time_decoder(factor: int, divisor: int) -> DecodeBounds:
+    def decode(low: bytes, high: bytes, physical: int) -> Bounds | None:
         stored = None if physical == _INT96 else _integers(low, high, physical)
         if stored is None:
             return None
-        low_value, high_value = stored[0] * factor // divisor, -(-stored[1] * factor // divisor)
-        return (low_value, high_value) if low_value in _INT64 and high_value in _INT64 else None
+        minimum, maximum = stored[0] * factor // divisor, -(-stored[1] * factor // divisor)
+        return (minimum, maximum) if minimum in _INT64 and maximum in _INT64 else None
 
-    return read
+    return decode
 
 
-def _decimals(scale: int) -> DecodeBounds:
-    def read(low: bytes, high: bytes, physical: int) -> Bounds | None:
+def _decimal_decoder(scale: int) -> DecodeBounds:
+    def decode(low: bytes, high: bytes, physical: int) -> Bounds | None:
         if max(len(low), len(high)) > _MAX_DECIMAL_BYTES:
             return None
         if physical not in _BYTE_ARRAYS:
             low, high = low[::-1], high[::-1]
         return _decimal(low, scale), _decimal(high, scale)
 
-    return read
+    return decode
 
 
 def _decimal(stored: bytes, scale: int) -> decimal.Decimal:
-    # From text, because arithmetic would round to the precision of the decimal context.
+    # Parse it from text, because arithmetic would round to the precision of the decimal context.
     return decimal.Decimal(f"{int.from_bytes(stored, 'big', signed=True)}E{-scale}")
 
 
@@ -176,7 +179,7 @@ def parquet_columns(known: KnownSchema) -> list[ParquetColumn]:
 def read_statistics(
     footer: bytes, position: int, columns: Sequence[ParquetColumn]
 ) -> tuple[FileColumnStatistics, ...]:
-    """The statistics of the columns, if the row groups have the columns of the schema.
+    """The statistics of the columns; row groups with another number of columns are ignored.
 
     `position` is the end of the schema list.
     """
@@ -195,31 +198,34 @@ def _column_statistics(column: ParquetColumn, chunk: _Chunk) -> FileColumnStatis
         if (maximum is None or minimum is None) and bounds.signed:
             maximum, minimum = old_maximum, old_minimum
         if maximum is not None and minimum is not None:
-            found = bounds.read(minimum, maximum, physical)
-            if found is not None:
-                return FileColumnStatistics(path, kind, nulls, compressed, found[0], found[1], True)
-    without_values = kind != "" and nulls == values
-    return FileColumnStatistics(path, kind, nulls, compressed, None, None, without_values)
+            decoded = bounds.decode(minimum, maximum, physical)
+            if decoded is not None:
+                return FileColumnStatistics(path, kind, nulls, compressed, *decoded, bounded=True)
+    is_all_null = kind != "" and nulls == values
+    return FileColumnStatistics(path, kind, nulls, compressed, None, None, bounded=is_all_null)
 
 
 def _row_groups(footer: bytes, position: int) -> Iterator[list[_Chunk]]:
     type, position = _find_field(footer, _ROW_GROUPS, position, previous=_SCHEMA)
     if type == STOP:
         return
-    count, position = _struct_list(footer, position, type)
+    count, position = _read_struct_list(footer, position, type)
     for _ in range(count):
         chunks, position = _row_group(footer, position)
         yield chunks
 
 
 def _find_field(
-    footer: bytes, wanted: int, position: int = 0, *, previous: int = 0
+    footer: bytes, wanted_id: int, position: int = 0, *, previous: int = 0
 ) -> tuple[int, int]:
-    """The type and position of a field; the type is STOP if the struct does not have it."""
+    """The type and position of a field; the type is STOP if the struct does not have the field.
+
+    `previous` is the id of the field that ends at `position`.
+    """
     id = previous
     while True:
         id, type, position = read_field_header(footer, position, id)
-        if type == STOP or id == wanted:
+        if type == STOP or id == wanted_id:
             return type, position
         position = skip(footer, position, type)
 
@@ -235,7 +241,7 @@ def _row_group(footer: bytes, position: int) -> tuple[list[_Chunk], int]:
         if id != _COLUMNS:
             position = skip(footer, position, type)
             continue
-        count, position = _struct_list(footer, position, type)
+        count, position = _read_struct_list(footer, position, type)
         for _ in range(count):
             match = match_common(footer, position)
             if match is None:
@@ -245,7 +251,7 @@ def _row_group(footer: bytes, position: int) -> tuple[list[_Chunk], int]:
             chunks.append(chunk)
 
 
-def _struct_list(footer: bytes, position: int, type: int) -> tuple[int, int]:
+def _read_struct_list(footer: bytes, position: int, type: int) -> tuple[int, int]:
     """The number of structs in a list and the position of the first."""
     if type != LIST:
         raise MalformedData("A field is not a list.")
@@ -256,10 +262,10 @@ def _struct_list(footer: bytes, position: int, type: int) -> tuple[int, int]:
 
 
 def _walk_chunk(footer: bytes, position: int) -> tuple[_Chunk, int]:
-    found: dict[tuple[int, ...], int | bytes] = {}
-    position = _walk(footer, position, (), found)
-    number = {key: value for key, value in found.items() if isinstance(value, int)}
-    text = {key: value for key, value in found.items() if isinstance(value, bytes)}
+    values: dict[tuple[int, ...], int | bytes] = {}
+    position = _collect_values(footer, position, (), values)
+    number = {key: value for key, value in values.items() if isinstance(value, int)}
+    text = {key: value for key, value in values.items() if isinstance(value, bytes)}
     statistics_path = (_METADATA, _STATISTICS)
     chunk = _Chunk(
         physical=number.get((_METADATA, _TYPE), -1),
@@ -274,10 +280,13 @@ def _walk_chunk(footer: bytes, position: int) -> tuple[_Chunk, int]:
     return chunk, position
 
 
-def _walk(
-    footer: bytes, position: int, path: tuple[int, ...], found: dict[tuple[int, ...], int | bytes]
+def _collect_values(
+    footer: bytes, position: int, path: tuple[int, ...], values: dict[tuple[int, ...], int | bytes]
 ) -> int:
-    """Collect the numbers and binary values of a column chunk by their paths of field ids."""
+    """Add the numbers and binary values of a column chunk to `values`, by their field ids.
+
+    `path` contains the ids of the structs around the position.
+    """
     id = 0
     while True:
         id, type, position = read_field_header(footer, position, id)
@@ -285,21 +294,22 @@ def _walk(
         if type == STOP:
             return position
         if type in (INT32, INT64):
-            found[inner], position = read_signed(footer, position)
+            values[inner], position = read_signed(footer, position)
         elif type == BINARY:
-            found[inner], position = binary(footer, position)
+            values[inner], position = read_binary(footer, position)
         elif type == STRUCT and inner in ((_METADATA,), (_METADATA, _STATISTICS)):
-            position = _walk(footer, position, inner, found)
+            position = _collect_values(footer, position, inner, values)
         else:
             position = skip(footer, position, type)
 
 
 @cache
 def _common_chunk_pattern() -> re.Pattern[bytes]:
-    """Return a pattern of column chunks in the layout of nearly all writers.
+    """A regular expression for column chunks in the layout of nearly all writers.
 
-    This runs for every file of a lake, and one match is much faster than walking the fields. A
-    field's header contains its type and the distance to the id of the previous field.
+    Column chunks are read for every file of a lake, and one match is much faster than reading the
+    fields one by one. The header of a field contains its type and the difference between its id and
+    the id of the previous field.
     """
     number = rb"[\x80-\xff]{0,9}+[\x00-\x7f]"
     text = _alternatives(
@@ -339,14 +349,14 @@ def _alternatives(patterns: Iterator[bytes]) -> bytes:
 
 
 def _headers(*types: int) -> bytes:
-    """A character class of the short headers of fields with these types."""
+    """The characters for a character class: the short headers of fields with these types."""
     return b"".join(
         re.escape(bytes([delta << 4 | type])) for delta in range(1, 16) for type in types
     )
 
 
 def _short_list_pattern(type: int, element: bytes) -> bytes:
-    """A pattern of lists with up to 14 elements."""
+    """A pattern for lists with up to 14 elements of this type."""
     return _alternatives(
         rb"%b(?:%b){%d}" % (re.escape(bytes([count << 4 | type])), element, count)
         for count in range(15)
@@ -367,26 +377,27 @@ def _chunk_from_match(match: re.Match[bytes]) -> _Chunk:
     )
 
 
-# The same small counts and sizes occur in many columns.
+# Cached, because the same small counts and sizes occur in many columns.
 @lru_cache(maxsize=16_384)
 def _number(encoded: bytes) -> int:
     return read_signed(encoded, 0)[0]
 
 
 _MAGIC: Final = b"PAR1"
-_ENCRYPTED: Final = b"PARE"
-# Nearly every footer fits into the first read; a longer one takes one more.
+_ENCRYPTED_MAGIC: Final = b"PARE"
+# Nearly every footer fits into the first read; a longer footer takes a second read.
 _FIRST_READ_BYTES: Final = 64 * 1024
 _MAX_FOOTER_BYTES: Final = 256 * 1024 * 1024
 
-# Part of the metadata that pandas adds.
-_PANDAS: Final = b'"pandas_version"'
+# Part of the metadata that pandas adds to the footer.
+_PANDAS_MARKER: Final = b'"pandas_version"'
 
+# Field numbers in FileMetaData.
 _SCHEMA: Final = 2
 _ROWS: Final = 3
-# The header of the row count, which all writers put right after the schema.
+# The header of the row count, which nearly all writers put right after the schema.
 _ROW_COUNT_HEADER: Final = b"\x16"
-# Similar schemas of a table start with the same bytes, so a few of them share a cache key.
+# The first bytes of a footer are the cache key; a few similar schemas may have the same key.
 _CACHE_KEY_BYTES: Final = 96
 _MAX_CACHED_SCHEMAS: Final = 4096
 
@@ -398,28 +409,28 @@ class Parquet(BinaryFormat):
 
     def __init__(self) -> None:
         self._cache: dict[bytes, tuple[_SchemaPrefix, ...]] = {}
-        self._count = 0
+        self._cached_schemas = 0
 
     def matches_head(self, head: bytes) -> bool:
-        return head.startswith((_MAGIC, _ENCRYPTED))
+        return head.startswith((_MAGIC, _ENCRYPTED_MAGIC))
 
     def has_magic(self, file: RangedBytes) -> bool:
-        return file.tail(_FIRST_READ_BYTES).endswith((_MAGIC, _ENCRYPTED))
+        return file.tail(_FIRST_READ_BYTES).endswith((_MAGIC, _ENCRYPTED_MAGIC))
 
     def read(self, file: RangedBytes, *, column_stats: bool = False) -> FileFacts:
         footer = _footer(file)
         try:
             prefix = self._schema_prefix(footer)
             rows = _row_count(footer, prefix.length)
-            may_hold_integers = bool(prefix.doubles) and _PANDAS in footer
+            may_contain_integers = bool(prefix.doubles) and _PANDAS_MARKER in footer
             columns = (
                 read_statistics(footer, prefix.length, prefix.columns)
-                if column_stats or may_hold_integers
+                if column_stats or may_contain_integers
                 else ()
             )
         except MalformedData as problem:
             raise _corrupt_footer(problem) from None
-        known = prefix.mark_possible_integers(columns) if may_hold_integers else prefix.known
+        known = prefix.mark_possible_integers(columns) if may_contain_integers else prefix.known
         statistics = columns if column_stats else ()
         return FileFacts(known, rows, row_count_exact=True, columns=statistics)
 
@@ -429,11 +440,11 @@ class Parquet(BinaryFormat):
             if footer.startswith(prefix.data):
                 return prefix
         prefix = _SchemaPrefix(footer)
-        if self._count >= _MAX_CACHED_SCHEMAS:
+        if self._cached_schemas >= _MAX_CACHED_SCHEMAS:
             self._cache.clear()
-            self._count = 0
+            self._cached_schemas = 0
         self._cache[footer[:_CACHE_KEY_BYTES]] = (prefix, *candidates)
-        self._count += 1
+        self._cached_schemas += 1
         return prefix
 
 
@@ -445,7 +456,8 @@ class _SchemaPrefix:
         self.data = footer[:end]
         self.length = end
         self.known = KnownSchema(_schema(footer[start:end]))
-        self._marked = {frozenset[str](): self.known}
+        # The schema with these columns marked as possible integers.
+        self._known_by_marked = {frozenset[str](): self.known}
 
     @cached_property
     def columns(self) -> list[ParquetColumn]:
@@ -462,19 +474,22 @@ class _SchemaPrefix:
         }
 
     def mark_possible_integers(self, columns: Iterable[FileColumnStatistics]) -> KnownSchema:
-        """The schema of a file by pandas, which stores integers with missing values as doubles."""
+        """Mark the FLOAT64 columns of a file written by pandas that may be integers.
+
+        pandas stores integers with missing values as doubles.
+        """
         names = frozenset(
             self.doubles[column.path]
             for column in columns
             if column.path in self.doubles and _may_be_integers(column)
         )
-        if names not in self._marked:
+        if names not in self._known_by_marked:
             fields = (
                 replace(field, tags=(*field.tags, MAYBE_INTEGERS)) if field.name in names else field
                 for field in self.known.schema.fields
             )
-            self._marked[names] = KnownSchema(Schema(fields=tuple(fields)))
-        return self._marked[names]
+            self._known_by_marked[names] = KnownSchema(Schema(fields=tuple(fields)))
+        return self._known_by_marked[names]
 
 
 def _may_be_integers(column: FileColumnStatistics) -> bool:
@@ -486,21 +501,21 @@ def _may_be_integers(column: FileColumnStatistics) -> bool:
 
 def _footer(file: RangedBytes) -> bytes:
     tail = file.tail(_FIRST_READ_BYTES)
-    if tail.endswith(_ENCRYPTED):
+    if tail.endswith(_ENCRYPTED_MAGIC):
         raise UnreadableFile("encrypted_file", "The Parquet footer is encrypted.")
     if len(tail) < 12 or not tail.endswith(_MAGIC):
         raise UnreadableFile(
             "not_parquet",
             "The file does not end with Parquet's magic bytes: it is truncated, or not Parquet.",
         )
-    needed = int.from_bytes(tail[-8:-4], "little") + 8
-    if needed > min(file.size, _MAX_FOOTER_BYTES):
+    length = int.from_bytes(tail[-8:-4], "little") + 8
+    if length > min(file.size, _MAX_FOOTER_BYTES):
         raise UnreadableFile(
             "corrupt_file", "The length of the Parquet footer is larger than the file."
         )
-    if needed > len(tail):
-        tail = file.tail(needed)
-    return tail[-needed:-8]
+    if length > len(tail):
+        tail = file.tail(length)
+    return tail[-length:-8]
 
 
 def _schema_list(footer: bytes) -> tuple[int, int]:
@@ -527,11 +542,11 @@ def _row_count(footer: bytes, position: int) -> int:
 
 
 def _schema(schema_list: bytes) -> Schema:
-    """The schema that pyarrow reads from a file that only contains this schema list."""
+    """The schema that pyarrow reads from a Parquet file that only consists of this schema list."""
     footer = b"\x15\x02\x19" + schema_list + b"\x16\x00\x19\x0c\x00"
     file = b"".join((_MAGIC, footer, len(footer).to_bytes(4, "little"), _MAGIC))
     try:
-        # Engines read INT96 in microseconds: nanoseconds would not reach years such as 9999.
+        # Engines read INT96 as microseconds: in nanoseconds, years such as 9999 would overflow.
         opened = pq.ParquetFile(
             pa.BufferReader(file), coerce_int96_timestamp_unit="us", arrow_extensions_enabled=False
         )

@@ -15,9 +15,9 @@ _BYTE_ORDER_MARKS: Final = (
 # Control characters that do not occur in text, unlike ^A (Hive's delimiter), ^Z and escape.
 _CONTROL: Final = bytes({*range(0x09), *range(0x0E, 0x20)} - {0x01, 0x1A, 0x1B})
 # Bytes that are undefined in Windows-1252.
-_NOT_WINDOWS: Final = bytes.fromhex("81 8d 8f 90 9d")
+_UNDEFINED_IN_WINDOWS: Final = bytes.fromhex("81 8d 8f 90 9d")
 _MAX_CHARACTER_BYTES: Final = 4
-_BEGINNING: Final = 256
+_MAX_LEADING_BYTES: Final = 256
 
 
 def text_of(sample: Sample) -> str:
@@ -27,11 +27,11 @@ def text_of(sample: Sample) -> str:
     try:
         text = data.decode(encoding)
     except UnicodeDecodeError as problem:
-        cut = problem.start >= len(data) - _MAX_CHARACTER_BYTES and (
+        # The sample may end inside a character.
+        is_cut = problem.start >= len(data) - _MAX_CHARACTER_BYTES and (
             not sample.whole or encoding != "utf-8"
         )
-        # The end of the sample may cut a character.
-        text = data[: problem.start].decode(encoding) if cut else _decode_windows(data)
+        text = data[: problem.start].decode(encoding) if is_cut else _decode_windows(data)
     if encoding not in ("utf-8", "utf-8-sig"):
         data = text.encode(errors="replace")
     if len(data.translate(None, _CONTROL)) != len(data):
@@ -45,7 +45,7 @@ def encoding_of(sample: Sample) -> str:
     try:
         codecs.getincrementaldecoder(encoding)().decode(sample.data, sample.whole)
     except UnicodeDecodeError:
-        return "latin-1" if any(byte in sample.data for byte in _NOT_WINDOWS) else "cp1252"
+        return "latin-1" if any(byte in sample.data for byte in _UNDEFINED_IN_WINDOWS) else "cp1252"
     return encoding
 
 
@@ -54,12 +54,12 @@ def _encoding(data: bytes) -> str:
         if data.startswith(mark):
             return encoding
     # UTF-16 without a byte order mark: every other byte of ASCII letters is zero.
-    beginning = data[:64]
-    if len(beginning) >= 4 and b"\x00" in beginning:
-        even, odd = beginning[::2].count(0), beginning[1::2].count(0)
-        if even == 0 and odd > len(beginning) // 3:
+    head = data[:64]
+    if len(head) >= 4 and b"\x00" in head:
+        even_zeros, odd_zeros = head[::2].count(0), head[1::2].count(0)
+        if even_zeros == 0 and odd_zeros > len(head) // 3:
             return "utf-16-le"
-        if odd == 0 and even > len(beginning) // 3:
+        if odd_zeros == 0 and even_zeros > len(head) // 3:
             return "utf-16-be"
     return "utf-8"
 
@@ -72,7 +72,7 @@ def _decode_windows(data: bytes) -> str:
 
 
 def is_text(data: bytes) -> bool:
-    """Whether bytes are the beginning of text."""
+    """Whether these first bytes of a file are text."""
     try:
         text_of(Sample(data, whole=False, total=None))
     except UnreadableFile:
@@ -82,4 +82,4 @@ def is_text(data: bytes) -> bool:
 
 def first_character(sample: Sample) -> str:
     """The first character of the text that is not a space."""
-    return text_of(Sample(sample.data[:_BEGINNING], whole=False, total=None)).lstrip()[:1]
+    return text_of(Sample(sample.data[:_MAX_LEADING_BYTES], whole=False, total=None)).lstrip()[:1]

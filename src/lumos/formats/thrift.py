@@ -27,7 +27,7 @@ _FIXED: Final = {BYTE: 1, DOUBLE: 8, UUID: 16}
 _MAX_DEPTH: Final = 64
 
 
-def binary(data: bytes, position: int) -> tuple[bytes, int]:
+def read_binary(data: bytes, position: int) -> tuple[bytes, int]:
     """A binary value and the position after it."""
     length, position = read_unsigned(data, position)
     end = check_end(data, position + length)
@@ -52,7 +52,7 @@ def read_list_header(data: bytes, position: int) -> tuple[int, int, int]:
     count, position = header >> 4, position + 1
     if count == 15:
         count, position = read_unsigned(data, position)
-    return _checked_count(count, data, position), header & 0x0F, position
+    return _check_count(count, data, position), header & 0x0F, position
 
 
 def skip(data: bytes, position: int, type: int, depth: int = 0) -> int:
@@ -97,7 +97,7 @@ def _skip_map(data: bytes, position: int, depth: int) -> int:
         return position
     types = _byte_at(data, position)
     position += 1
-    for _ in range(_checked_count(count, data, position)):
+    for _ in range(_check_count(count, data, position)):
         position = _skip_element(data, position, types >> 4, depth)
         position = _skip_element(data, position, types & 0x0F, depth)
     return position
@@ -107,8 +107,8 @@ def _byte_at(data: bytes, position: int) -> int:
     return data[check_end(data, position + 1) - 1]
 
 
-def _checked_count(count: int, data: bytes, position: int) -> int:
-    """The number of elements; each takes at least a byte."""
+def _check_count(count: int, data: bytes, position: int) -> int:
+    """Return the number of elements; raises MalformedData if there are fewer bytes than that."""
     if count > len(data) - position:
         raise MalformedData("A list claims more elements than there are bytes.")
     return count

@@ -10,21 +10,21 @@ _MAX_BITS: Final = 70
 
 
 class MalformedData(ValueError):
-    """Bytes that the format does not allow."""
+    """Data that violates the format."""
 
 
 class TruncatedData(MalformedData):
-    """Bytes that end too early."""
+    """Data that ends too early."""
 
 
 def read_unsigned(data: bytes, position: int) -> tuple[int, int]:
     """An unsigned varint and the position after it."""
     value = shift = 0
-    for at in range(position, len(data)):
-        byte = data[at]
+    for index in range(position, len(data)):
+        byte = data[index]
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return value, at + 1
+            return value, index + 1
         shift += 7
         if shift >= _MAX_BITS:
             raise MalformedData("A number has more than 64 bits.")

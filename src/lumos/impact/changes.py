@@ -27,7 +27,7 @@ from lumos.model.type_path import nested_parts
 from lumos.model.types import UNKNOWN, DataType, SchemaSyntaxError, parse_type, quoted_name
 from lumos.model.urn import Urn
 from lumos.schemas.apply import apply
-from lumos.schemas.compatibility import judge
+from lumos.schemas.compatibility import classify
 from lumos.schemas.findings import FingerprintedSchema, findings_between
 from lumos.schemas.proposals import complete_proposal, unknown_types
 
@@ -442,7 +442,7 @@ def classify_changes(
     entry = context.store.entries.get(context.urn)
     format = None if entry is None else entry.known.format
     if present is None or proposed is None:
-        return judge(changes, format=format)
+        return classify(changes, format=format)
     return findings_between(
         FingerprintedSchema.of(present), FingerprintedSchema.of(proposed, format)
     )

@@ -46,8 +46,8 @@ def record_view_lineage(store: Store, scan: RecordedScan) -> tuple[Problem, ...]
     views = {view.dataset.urn for view in scan.views}
     # Datasets that are no longer views, and those that are missing.
     others = (*(urn for urn in scan.changes if urn not in views), *scan.missing)
-    removed = [name for urn in others if (name := f"{_REPORTER_PREFIX}{urn}") in recorded]
-    if not removed and not any(map(is_outdated, scan.views)):
+    removed_reporters = [name for urn in others if (name := f"{_REPORTER_PREFIX}{urn}") in recorded]
+    if not removed_reporters and not any(map(is_outdated, scan.views)):
         return ()
     at = datetime.now(UTC)
     resolver = ReferenceResolver(NameIndex(()), SchemaCache(store), at=at, by=current_user())

@@ -1,8 +1,8 @@
-"""Rows of Avro files, read by fastavro.
+"""Reads rows of Avro files with fastavro.
 
-fastavro needs other libraries for some codecs, and fails on times that do not fit into Python's
-types. So it gets the same file with uncompressed blocks, and with logical types under private
-names, for which Lumos registers its own readers.
+fastavro needs further libraries for some codecs, and fails on times that Python's types cannot
+represent. So fastavro gets a converted file: its blocks are uncompressed, and its logical types
+have private names, for which Lumos registers its own readers.
 """
 
 import io
@@ -31,10 +31,11 @@ _BATCH_RECORDS: Final = 16 * 1024
 _MAX_BLOCK_BYTES: Final = 256 * 1024 * 1024
 _MAX_VARINT_BITS: Final = 70
 _MAX_INT64: Final = 2**63 - 1
-# The column of files whose values are not records.
+# The name of the only column of files that do not contain records.
 _VALUE: Final = "value"
 _PRIVATE_PREFIX: Final = "lumos-"
-# Avro's logical types of times: the numpy type, and the factor from Avro's unit to its unit.
+# For Avro's logical types of dates and times, the numpy type, and the factor that converts Avro's
+# unit to numpy's.
 _TIMES: Final = {
     "int-date": ("datetime64[D]", 1),
     "long-timestamp-millis": ("datetime64[us]", 1000),
@@ -51,7 +52,7 @@ _LogicalReader: TypeAlias = Callable[[Any, Any, Any], Any]
 def read_avro(
     file: pa.NativeFile, task: FileTask, wanted: Mapping[str, DataType]
 ) -> Iterator[RowBatch]:
-    """Yield the wanted columns of a container file with any codec and any times."""
+    """Yield the wanted columns of a container file."""
     _register_logical_types()
     chunks = _uncompressed_container(io.BufferedReader(file, _BUFFER_BYTES))
     reader: Any = fastavro.reader(io.BufferedReader(ChunksInput(chunks)))
@@ -72,10 +73,13 @@ def read_avro(
 
 
 def names_in_file(schema: Any, task: FileTask, wanted: Iterable[str]) -> dict[str, str]:
-    """The names of the wanted columns in a file; in Iceberg tables, ids identify them."""
+    """The names that the wanted columns have in a file.
+
+    In files of Iceberg tables, columns are identified by their ids.
+    """
     fields = schema["fields"]
     by_id = {field["field-id"]: field["name"] for field in fields if "field-id" in field}
-    present = {field["name"] for field in fields}
+    existing = {field["name"] for field in fields}
     known = {each.name: each for each in task.fields}
     names: dict[str, str] = {}
     for name in wanted:
@@ -83,7 +87,7 @@ def names_in_file(schema: Any, task: FileTask, wanted: Iterable[str]) -> dict[st
         candidates = field.names_in_files
         if by_id and field.id is not None:
             candidates = (by_id[field.id],) if field.id in by_id else ()
-        names.update((name, each) for each in candidates if each in present)
+        names.update((name, each) for each in candidates if each in existing)
     return names
 
 
@@ -97,12 +101,12 @@ def _register_logical_types() -> None:
 
 
 def _tolerant_reader(name: str, read: _LogicalReader | None) -> _LogicalReader:
-    """Return a reader that accepts values outside of Python's types, as numpy times or as text."""
+    """A reader that returns values that Python's types cannot represent as numpy times or text."""
 
-    def read_any(data: Any, written: Any = None, wanted: Any = None) -> Any:
+    def read_any(data: Any, writer_schema: Any = None, reader_schema: Any = None) -> Any:
         try:
             if read is not None:
-                return read(data, written, wanted)
+                return read(data, writer_schema, reader_schema)
         except (ArithmeticError, ValueError):
             pass
         unit, factor = _TIMES.get(name, ("", 0))
@@ -113,7 +117,7 @@ def _tolerant_reader(name: str, read: _LogicalReader | None) -> _LogicalReader:
 
 
 def _uncompressed_container(file: BinaryIO) -> Iterator[bytes]:
-    """Yield the same container, uncompressed and with private names of logical types."""
+    """Convert a container file: uncompress it, and give logical types private names."""
     if file.read(len(MAGIC)) != MAGIC:
         raise MalformedData("The file does not begin with Avro's magic bytes.")
     metadata = dict(_read_metadata(file))
@@ -188,13 +192,13 @@ def _read_number(file: BinaryIO, *, may_end: bool = False) -> int | None:
 
 def _encode_number(value: int) -> bytes:
     """The number as a zigzag varint."""
-    left = (value << 1) ^ (value >> 63)
-    digits = bytearray()
-    while left > 0x7F:
-        digits.append(left & 0x7F | 0x80)
-        left >>= 7
-    digits.append(left)
-    return bytes(digits)
+    remaining = (value << 1) ^ (value >> 63)
+    encoded = bytearray()
+    while remaining > 0x7F:
+        encoded.append(remaining & 0x7F | 0x80)
+        remaining >>= 7
+    encoded.append(remaining)
+    return bytes(encoded)
 
 
 def _encode_bytes(value: bytes) -> bytes:

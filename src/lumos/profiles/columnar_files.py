@@ -1,4 +1,4 @@
-"""Rows of Parquet and ORC files."""
+"""Reads rows of Parquet and ORC files."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
@@ -27,7 +27,7 @@ def read_parquet(
     fields = [each for each in task.fields or map(KnownField, wanted) if each.name in wanted]
     schema = _file_schema(parquet.schema_arrow)
     positions = field_positions(fields, schema.fields)
-    present = [schema.fields[position].name for position in positions]
+    names_in_file = [schema.fields[position].name for position in positions]
     groups, share = select_row_groups(footer.num_row_groups, task)
     row_counts = (footer.row_group(group).num_rows for group in range(footer.num_row_groups))
     starts = list(accumulate(row_counts, initial=0))
@@ -36,16 +36,16 @@ def read_parquet(
         rows = starts[group + 1] - start
         if not rows:
             continue
-        if not present:
+        if not names_in_file:
             yield RowBatch(start, rows, {}, share=share)
             continue
         size = batch_rows(footer.row_group(group).total_byte_size / rows)
-        names = present if schema.has_distinct_names else None
+        names = names_in_file if schema.has_distinct_names else None
         for batch in parquet.iter_batches(size, row_groups=[group], columns=names):
             arrays = schema.arrays_by_name(batch)
             columns = {
                 field.name: rename_members(arrays[name], field)
-                for name, field in zip(present, positions.values(), strict=True)
+                for name, field in zip(names_in_file, positions.values(), strict=True)
             }
             yield RowBatch(start, batch.num_rows, columns, share=share)
             start += batch.num_rows
@@ -55,34 +55,34 @@ def read_orc(
     file: pa.NativeFile, task: FileTask, wanted: Mapping[str, DataType]
 ) -> Iterator[RowBatch]:
     """Yield the wanted columns of the stripes in a task's portion."""
-    opened = orc.ORCFile(file)
-    schema = _file_schema(opened.schema)
+    orc_file = orc.ORCFile(file)
+    schema = _file_schema(orc_file.schema)
     names = [field.name for field in schema.fields]
-    present = [name for name in wanted if name in names]
-    stripes, share = select_row_groups(opened.nstripes, task)
+    available = [name for name in wanted if name in names]
+    stripes, share = select_row_groups(orc_file.nstripes, task)
     # pyarrow does not report the number of a stripe's first row.
-    row_counts = stripe_row_counts(opened.reader.serialized_file_tail())
+    row_counts = stripe_row_counts(orc_file.reader.serialized_file_tail())
     starts = list(accumulate(row_counts, initial=0))
     for stripe in stripes:
         start = starts[stripe]
-        # Without columns, pyarrow would return no rows.
-        columns_read = present or opened.schema.names[:1]
-        rows = opened.read_stripe(
+        # If no column was requested, pyarrow would return no rows.
+        columns_read = available or orc_file.schema.names[:1]
+        rows = orc_file.read_stripe(
             stripe, columns=columns_read if schema.has_distinct_names else None
         )
         table = pa.Table.from_batches([rows])
         size = table.nbytes / max(1, table.num_rows)
         for batch in table.to_batches(max_chunksize=batch_rows(size)):
             arrays = schema.arrays_by_name(batch)
-            columns = {name: arrays[name] for name in present}
+            columns = {name: arrays[name] for name in available}
             yield RowBatch(start, batch.num_rows, columns, share=share)
             start += batch.num_rows
 
 
 class _FileSchema(NamedTuple):
-    """The columns of a file under distinct names.
+    """The columns of a file, with distinct names.
 
-    Columns that share a name cannot be requested by it, so all columns of such a file are read.
+    Columns that share a name cannot be requested by name, so all columns of such a file are read.
     """
 
     fields: list[pa.Field]
@@ -103,7 +103,7 @@ def _file_schema(schema: pa.Schema) -> _FileSchema:
 def field_positions(
     known: Iterable[KnownField], fields: Sequence[pa.Field]
 ) -> dict[int, KnownField]:
-    """The known fields by their position in a file, or in a struct of it."""
+    """The known fields by their position in a file, or in a struct in the file."""
     names = {field.name: number for number, field in enumerate(fields)}
     ids = {
         int(field.metadata[_FIELD_ID]): number
@@ -122,7 +122,7 @@ def field_positions(
 
 
 def rename_members(array: pa.Array, known: KnownField) -> pa.Array:
-    """Rename the members of structs to their names in the table."""
+    """Rename the members of a struct to the names that they have in the table."""
     if not known.members or not pa.types.is_struct(array.type):
         return array
     positions = field_positions(known.members, list(array.type))

@@ -38,17 +38,17 @@ ColumnValueKind: TypeAlias = Literal[
     "boolean", "integer", "unsigned", "float", "decimal", "date", "time", "timestamp", "duration",
     "text", "bytes", "list", "map", "opaque",
 ]  # fmt: skip
-# Kinds whose values are integers, or count days or fractions of seconds.
+# Kinds whose values are stored as integers: dates and times count days or fractions of seconds.
 INTEGRAL_KINDS: Final = frozenset({"integer", "date", "time", "timestamp", "duration"})
 ORDERED_KINDS: Final = INTEGRAL_KINDS | {"unsigned", "float", "decimal"}
 SIZED_KINDS: Final = frozenset({"text", "bytes", "list", "map"})
 
 
 class ProfiledColumn(NamedTuple):
-    """A column, or a member of a struct, that is not a struct itself.
+    """A leaf column: a column or a member of a struct, unless it is a struct itself.
 
-    `names` is the path to it. Without `values`, only counts are measured; frequent values are only
-    measured with `top`.
+    `names` are the names of the column and of the members that lead to it. Without `values`, only
+    counts are measured. Frequent values are measured if `top` is set.
     """
 
     path: str
@@ -59,17 +59,17 @@ class ProfiledColumn(NamedTuple):
 
     @property
     def kind(self) -> ColumnValueKind:
-        """The kind of its values."""
+        """The kind of the column's values."""
         return value_kind(self.type)
 
 
 def profiled_columns(schema: Schema) -> list[ProfiledColumn]:
-    """The columns of a schema; elements of lists and maps are not measured separately."""
+    """The leaf columns of a schema; elements of lists and maps are not measured separately."""
     return [ProfiledColumn(path, names, type) for path, names, type in leaf_fields(schema)]
 
 
 def column_types(leaves: Iterable[ProfiledColumn]) -> dict[str, DataType]:
-    """The types of top-level columns, with only these leaves in their structs."""
+    """The types of the top-level columns; their structs only have these leaves as members."""
     by_name: dict[str, list[ProfiledColumn]] = {}
     for leaf in leaves:
         by_name.setdefault(leaf.names[0], []).append(leaf._replace(names=leaf.names[1:]))
@@ -82,7 +82,7 @@ def column_types(leaves: Iterable[ProfiledColumn]) -> dict[str, DataType]:
 
 
 def value_kind(type: DataType) -> ColumnValueKind:
-    """The kind of values that a type has."""
+    """The kind of the values of a type."""
     match type:
         case Decimal():
             return "decimal"
@@ -119,14 +119,16 @@ def value_kind(type: DataType) -> ColumnValueKind:
 def with_permissions(
     leaves: Sequence[ProfiledColumn], dataset: Dataset, *, named: Collection[str] = ()
 ) -> list[ProfiledColumn]:
-    """Decide by privacy which values are measured; text columns only if they are `named`."""
+    """Decide which values are measured.
+
+    The values of private columns are never measured, those of text columns only if the column is in
+    `named`.
+    """
     private = private_paths(dataset.schema, [leaf.path for leaf in leaves], dataset.governance)
     allowed = []
     for leaf in leaves:
-        is_text, has_values = (
-            leaf.kind == "text",
-            leaf.kind not in ("bytes", "list", "map", "opaque"),
-        )
+        is_text = leaf.kind == "text"
+        has_values = leaf.kind not in ("bytes", "list", "map", "opaque")
         is_allowed = has_values and leaf.path not in private
         top = is_allowed and (not is_text or leaf.path in named)
         allowed.append(leaf._replace(values=is_allowed and not is_text, top=top))
@@ -143,9 +145,10 @@ NamesInFiles: TypeAlias = Mapping[int, tuple[str, ...]]
 
 
 class KnownField(NamedTuple):
-    """A column, or a member of a struct, with its names in the table and in files.
+    """A column or a member of a struct, with its names in the table and in files.
 
-    In files without ids, it has one of its `aliases` if the table defines them, else its name.
+    In files without field ids, the column has one of its `aliases`, if the table defines aliases,
+    or else its name in the table.
     """
 
     name: str
@@ -156,27 +159,27 @@ class KnownField(NamedTuple):
 
     @property
     def names_in_files(self) -> tuple[str, ...]:
-        """Its names in files without field ids."""
+        """The names that the column may have in files without field ids."""
         if self.physical is not None:
             return (self.physical,)
         return (self.name,) if self.aliases is None else self.aliases
 
 
 def known_fields(schema: Schema, properties: Mapping[str, str] = {}) -> tuple[KnownField, ...]:
-    """The columns of a table whose files may have other names for them."""
+    """The columns of a table, with the names that they may have in files."""
     mapping = _name_mapping(properties.get(_NAME_MAPPING))
-    found = []
+    fields = []
     for field in schema.fields:
         path = TypePath.column(field.name)
-        notes = {
+        names_and_ids = {
             nested.path: (nested.properties.get(_PHYSICAL), nested.field_id)
             for nested in field.nested
         }
-        members = _member_fields(field.type, path, notes, mapping)
+        members = _member_fields(field.type, path, names_and_ids, mapping)
         physical = field.properties.get(_PHYSICAL)
         aliases = _aliases(field.field_id, mapping)
-        found.append(KnownField(field.name, physical, field.field_id, members, aliases))
-    return tuple(found)
+        fields.append(KnownField(field.name, physical, field.field_id, members, aliases))
+    return tuple(fields)
 
 
 def _name_mapping(text: str | None) -> NamesInFiles | None:
@@ -209,15 +212,15 @@ def _aliases(id: int | None, mapping: NamesInFiles | None) -> tuple[str, ...] | 
 def _member_fields(
     type: DataType,
     type_path: TypePath,
-    notes: Mapping[str, tuple[str | None, int | None]],
+    names_and_ids: Mapping[str, tuple[str | None, int | None]],
     mapping: NamesInFiles | None,
 ) -> tuple[KnownField, ...]:
     if not isinstance(type, Struct):
         return ()
-    found = []
+    fields = []
     for member in type.members:
         member_path = type_path.member(member.name)
-        physical, id = notes.get(member_path.path, (None, None))
-        members = _member_fields(member.type, member_path, notes, mapping)
-        found.append(KnownField(member.name, physical, id, members, _aliases(id, mapping)))
-    return tuple(found)
+        physical, id = names_and_ids.get(member_path.path, (None, None))
+        members = _member_fields(member.type, member_path, names_and_ids, mapping)
+        fields.append(KnownField(member.name, physical, id, members, _aliases(id, mapping)))
+    return tuple(fields)

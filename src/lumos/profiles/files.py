@@ -1,4 +1,4 @@
-"""Finds the files of a dataset at its last scan, as tasks for a profile."""
+"""Finds the files that a dataset had at its last scan, as tasks for a profile."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -35,14 +35,14 @@ from lumos.storage import FileSelection, StorageAccess
 from lumos.storage.uris import absolute, is_same_store
 from lumos.store import Store
 
-_LOG: Final = "hudi-log"
-# Delta's protocol encodes bytes like this; Spark writes them unescaped.
-_ESCAPED: Final = re.compile(r"(\\u00[0-9a-fA-F]{2})+")
+_HUDI_LOG: Final = "hudi-log"
+# Bytes as Delta's protocol encodes them; Spark writes them unescaped.
+_ESCAPED_BYTES: Final = re.compile(r"(\\u00[0-9a-fA-F]{2})+")
 _MISSING_STATE: Final = "the state of its last scan is missing. Run lumos ingest."
 
 
 class NotProfiled(MisuseError):
-    """A dataset that cannot be profiled."""
+    """The dataset cannot be profiled."""
 
     def __init__(self, urn: str, reason: str) -> None:
         self.urn = urn
@@ -51,17 +51,17 @@ class NotProfiled(MisuseError):
 
 
 class HasFileCount(Protocol):
-    """Statistics with a file count, of a dataset or of a report."""
+    """The statistics of a dataset, or of a dataset in a report."""
 
     @property
     def file_count(self) -> int: ...
 
 
 class LocatedFiles(NamedTuple):
-    """A dataset and its files, with remarks on rows that a profile ignores.
+    """A dataset and its files; `remarks` are about deletes that a profile does not apply.
 
-    The files can be iterated once. `fields` are the columns of a table by their names in files,
-    and `roots` are the locations in which files of a table may be opened.
+    `files` can only be iterated once. `fields` are the columns of a table with their names in
+    files. `roots` are the locations in which files of a table may be opened.
     """
 
     dataset: Dataset
@@ -73,7 +73,7 @@ class LocatedFiles(NamedTuple):
 
 
 class _ScannedRoot(NamedTuple):
-    """A root at its last scan, and its groups of files by the URN of their dataset."""
+    """A root, and the manifest of its last scan."""
 
     root: str
     selection: FileSelection
@@ -81,7 +81,7 @@ class _ScannedRoot(NamedTuple):
     manifest: ScanManifest
 
     def contents(self, urn_of: Callable[[str], Urn]) -> dict[str, Callable[[], Iterator[DataFile]]]:
-        """Functions that read the files of each dataset, by URN."""
+        """For each dataset, by URN, a function that reads the list of its files."""
         contents = LakeContents.of_scan(
             self.selection, self.manifest, state_access=self.state_access
         )
@@ -106,7 +106,7 @@ class ScannedDatasets:
         return self.files_of(self._store.get(urn))
 
     def files_of(self, dataset: Dataset) -> LocatedFiles:
-        """Like `locate`, for a dataset that is already read."""
+        """Like `locate`, for a dataset that was already read from the store."""
         urn = dataset.urn
         known = self._store.known_dataset(urn)
         if known.state == "missing":
@@ -151,12 +151,12 @@ class ScannedDatasets:
 
 
 def has_files(format: str | None, statistics: HasFileCount | None) -> bool:
-    """Whether a dataset consists of files, as tables do even if all rows were deleted."""
+    """Whether a dataset consists of files; tables do, even if they have no files at the moment."""
     return statistics is not None and (statistics.file_count > 0 or format in KINDS)
 
 
 def _scanned_roots(settings: Settings, store: Store, root: str) -> tuple[str, ...]:
-    """The root of a scan, and the roots of other scans and sources in the same storage."""
+    """The root of a scan, and all scanned or configured roots in the same storage."""
     scanned = [scan.source.partition(":")[2] for scan in store.scans()]
     configured = [
         each
@@ -189,7 +189,7 @@ def _source_file(file: DataFile) -> SourceFile:
 
 
 class TableFiles(NamedTuple):
-    """The files of a table, its columns, and remarks on rows that a profile ignores."""
+    """The files of a table, its columns, and remarks on deletes that a profile does not apply."""
 
     files: Iterator[SourceFile]
     fields: tuple[KnownField, ...]
@@ -197,9 +197,9 @@ class TableFiles(NamedTuple):
 
 
 def table_files(root: str, memory: TableMemory) -> TableFiles:
-    """The live files of a table as tasks, with the deletes and constants in its log.
+    """The live files of a table as tasks, with the deletes and constants in the table's log.
 
-    The tasks do not contain the fields of the table, which are the same for all of them.
+    The fields of the table, which are the same for all tasks, are returned separately.
     """
     facts = from_json(memory.facts, TableFacts)
     fields = known_fields(facts.schema, facts.properties)
@@ -213,8 +213,8 @@ def _files(
     names = tuple(field.name for field in facts.schema.fields)
     initial = _initial_values(facts.schema)
     binary = {each.name for each in facts.schema.fields if value_kind(each.type) == "bytes"}
-    for live, logs in _slices(live_files(memory)):
-        is_slice = bool(logs) or live.format == _LOG
+    for live, logs in _with_logs(live_files(memory)):
+        is_slice = bool(logs) or live.format == _HUDI_LOG
         path = absolute(live.path, root)
         constants = initial | {
             name: _decode_delta_value(text, name in binary) if memory.kind == "delta" else text
@@ -241,12 +241,12 @@ def _files(
         yield SourceFile(task, partition, _identity(task, fields_hash), live.added, live.rows)
 
 
-def _slices(files: Iterable[LiveFile]) -> Iterator[tuple[LiveFile, list[LiveFile]]]:
+def _with_logs(files: Iterable[LiveFile]) -> Iterator[tuple[LiveFile, list[LiveFile]]]:
     """Yield each file with the log files that change its rows."""
     base: LiveFile | None = None
     logs: list[LiveFile] = []
     for file in files:
-        if file.format == _LOG and base is not None and _file_group(file) == _file_group(base):
+        if file.format == _HUDI_LOG and base is not None and _file_group(file) == _file_group(base):
             logs.append(file)
             continue
         if base is not None:
@@ -262,14 +262,14 @@ def _file_group(file: LiveFile) -> tuple[str, str]:
 
 
 def _decode_delta_value(text: str | None, is_binary: bool) -> str | bytes | None:
-    """The partition value that Delta's protocol encodes as text; empty text is null."""
-    if is_binary and text and _ESCAPED.fullmatch(text):
+    """Decode a partition value of Delta, which is encoded as text; empty text is null."""
+    if is_binary and text and _ESCAPED_BYTES.fullmatch(text):
         return bytes.fromhex(text.replace(r"\u00", ""))
     return text or None
 
 
 def _initial_values(schema: Schema) -> dict[str, str | bytes | None]:
-    """Iceberg's initial defaults: the values of columns that are missing in a file."""
+    """The values of columns in files that do not have the columns: Iceberg's initial defaults."""
     defaults: dict[str, str | bytes | None] = {}
     for field in schema.fields:
         text = field.properties.get(INITIAL_DEFAULT)
@@ -281,7 +281,7 @@ def _initial_values(schema: Schema) -> dict[str, str | bytes | None]:
 
 
 def _decode_hex(text: str) -> bytes:
-    """Bytes or a UUID from hexadecimal digits."""
+    """Decode bytes or a UUID in hexadecimal digits."""
     try:
         return bytes.fromhex(text.replace("-", ""))
     except ValueError:
@@ -300,13 +300,13 @@ def _identity(task: FileTask, fields_hash: bytes) -> bytes:
 def _remarks(root: str, memory: TableMemory) -> list[Problem]:
     if memory.kind != "iceberg":
         return []
-    equality = sum(
+    file_count = sum(
         any(each.kind == "equality" for each in live.deletes) for live in live_files(memory)
     )
-    if not equality:
+    if not file_count:
         return []
     reason = (
-        f"{equality:,} files have equality deletes, which are not supported: the deleted rows "
+        f"{file_count:,} files have equality deletes, which are not supported: the deleted rows "
         "are counted."
     )
     return [Problem(path=root, code="unsupported_feature", reason=reason, remark=True)]

@@ -1,7 +1,7 @@
-"""Rows of merge-on-read tables of Hudi: a base file with log files on top of it.
+"""Reads rows of Hudi's merge-on-read tables, in which log files change the rows of base files.
 
-Hudi's own library merges them. It gets copies in a temporary folder, so that Lumos controls which
-files are opened, with which credentials, and which version of the table is read.
+Hudi's own library merges the files. It gets copies of them in a temporary folder, so that Lumos
+controls which files are opened, with which credentials, and which version of the table is read.
 """
 
 import os
@@ -35,16 +35,16 @@ def read_slice(
         raise UnreadableFile("outside_path", "It is outside of its table and was not opened")
     folder = StoredTableFolder(storage, task.table_root)
     metadata = _metadata_files(storage, task.table_root, HudiReader().signature(folder))
-    with TemporaryDirectory(prefix="lumos-hudi-") as copied:
+    with TemporaryDirectory(prefix="lumos-hudi-") as copy_folder:
         for path, content in metadata.items():
-            _path_in(copied, path).write_bytes(content)
+            _path_in(copy_folder, path).write_bytes(content)
         for path in files:
-            _copy(storage, path, _path_in(copied, path.removeprefix(prefix)))
+            _copy(storage, path, _path_in(copy_folder, path.removeprefix(prefix)))
         base, *logs = (path.removeprefix(prefix) for path in files)
         if base.rpartition("/")[2].startswith("."):
-            # A slice without a base file begins with a log file.
+            # The slice has no base file, so its first file is a log file.
             base, logs = "", [base, *logs]
-        reader = _open_table(copied).create_file_group_reader_with_options()
+        reader = _open_table(copy_folder).create_file_group_reader_with_options()
         rows = pa.Table.from_batches([reader.read_file_slice_from_paths(base, logs)])
     names = [name for name in wanted if name in rows.column_names]
     size = rows.nbytes / max(1, rows.num_rows)
@@ -59,16 +59,17 @@ def read_slice(
 # table, and each storage has its own credentials.
 @lru_cache(maxsize=1)
 def _metadata_files(storage: FileStorage, root: str, signature: str) -> dict[str, bytes]:  # noqa: ARG001
-    """Return the properties and instants of a table by path.
+    """The contents of the properties file and of the instants of a table, by path.
 
-    File names show which writes completed; only the newest is opened, for the table's schema.
+    The names of the instants are enough to show which writes completed. Only the newest instants
+    are read, because they contain the table's schema; the others are empty.
     """
     folder = StoredTableFolder(storage, root)
     properties = read_properties(folder)
     entries = list(folder.entries(properties.timeline))
     files = {f"{properties.timeline}/{entry.name}": b"" for entry in entries}
     writes = parse_timeline(entries).writes
-    newest = {max(writes, key=lambda write: write.begun), writes[-1]} if writes else set()
+    newest = {max(writes, key=lambda write: write.instant), writes[-1]} if writes else set()
     for write in newest:
         path = f"{properties.timeline}/{write.entry.name}"
         files[path] = folder.read(path)
@@ -77,7 +78,7 @@ def _metadata_files(storage: FileStorage, root: str, signature: str) -> dict[str
 
 
 def _path_in(folder: str, path: str) -> Path:
-    """The path in a folder; creates its parent folders."""
+    """The path of a file in a folder; creates its parent folders."""
     file = Path(folder, path)
     file.parent.mkdir(parents=True, exist_ok=True)
     return file

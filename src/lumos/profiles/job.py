@@ -1,10 +1,10 @@
-"""The Spark job of a profile: tasks read rows and count, Spark builds sketches.
+"""The Spark job of a profile: its tasks read and count rows, and Spark builds sketches.
 
 Distinct values are estimated with Spark's HLL sketches, quantiles with its KLL sketches. A KLL
-sketch contains some of the values, so columns whose values must not be stored have none.
+sketch contains some of the values, so none is built for columns whose values must not be stored.
 
-The list of files is stored in the state folder, and the rows of a table contain its paths, so the
-driver and the code of the job stay small for any number of files.
+The lists of files are stored in the state folder, and the job's input table only contains the paths
+of these lists. So the driver and the job's closures stay small for any number of files.
 """
 
 import hashlib
@@ -59,8 +59,8 @@ from lumos.storage import DEFAULT_ACCESS, StorageAccess, storage_of
 from lumos.storage.polling import polled_files
 
 _HLL_BITS: Final = 12
-# An error of about 0.45 % of the rows; Spark's default of 200 has 1.3 %, too much for the 1st and
-# 99th percentile.
+# With this size, the rank error is about 0.45 % of the rows. With Spark's default of 200, it would
+# be 1.3 %, which is too much for the 1st and 99th percentile.
 _KLL_SIZE: Final = 1000
 _SQL_TYPES: Final = {
     pa.int64(): "bigint",
@@ -71,7 +71,10 @@ _SQL_TYPES: Final = {
 
 
 class SketchInput(NamedTuple):
-    """The column of values for Spark; `doubles` has the same values as doubles for quantiles."""
+    """The column `name` with the values of a leaf column, from which Spark builds sketches.
+
+    `doubles` is the name of a second column with the values as doubles, if quantiles need them.
+    """
 
     leaf: int
     name: str
@@ -86,7 +89,7 @@ class SketchInput(NamedTuple):
         return [(self.name, self.type), *doubles]
 
     def arrays(self, values: pa.Array) -> list[pa.Array]:
-        """Convert the values that a tally returned to the columns for Spark."""
+        """Convert the values that `ColumnTally.add` returned to the columns for Spark."""
         array = values
         if pa.types.is_uint64(array.type):
             array = array.view(pa.int64())
@@ -96,11 +99,16 @@ class SketchInput(NamedTuple):
         return arrays
 
     def aggregates(self) -> list[Column]:
-        """The sketches of the columns; doubles are hashed, because HLL does not accept them."""
+        """The aggregates that build the sketches.
+
+        Doubles are hashed, because HLL does not accept them.
+        """
         values = F.col(self.name)
         hashed = F.xxhash64(values) if self.type == pa.float64() else values
-        present = F.when(values.isNotNull(), hashed) if hashed is not values else values
-        sketches = [F.hll_sketch_agg(present, F.lit(_HLL_BITS)).alias(f"{self.name}_distinct")]
+        without_nulls = F.when(values.isNotNull(), hashed) if hashed is not values else values
+        sketches = [
+            F.hll_sketch_agg(without_nulls, F.lit(_HLL_BITS)).alias(f"{self.name}_distinct")
+        ]
         if self.quantiles:
             is_integral = self.type == pa.int64() and self.doubles is None
             sketch = F.kll_sketch_agg_bigint if is_integral else F.kll_sketch_agg_double
@@ -142,7 +150,7 @@ _SKETCHES_SCHEMA: Final = pa.schema(
 
 
 def estimate(spark: SparkSession, sketches: Iterable[tuple[int, Sketches]]) -> dict[int, Estimates]:
-    """The estimates from all sketches of each column."""
+    """The estimates for each column, from all of its sketches."""
     rows = list(sketches)
     if not rows:
         return {}
@@ -159,7 +167,7 @@ def estimate(spark: SparkSession, sketches: Iterable[tuple[int, Sketches]]) -> d
 
 
 def _estimates_by_leaf(frame: DataFrame) -> DataFrame:
-    """One row for each column with the estimates from its merged sketches."""
+    """One row per leaf column, with the estimates from its merged sketches."""
     ranks = F.array(*map(F.lit, RANKS))
     integers = _merge_sketches("integers", F.kll_sketch_merge_bigint)
     numbers = _merge_sketches("numbers", F.kll_sketch_merge_double)
@@ -184,14 +192,14 @@ def _estimates_by_leaf(frame: DataFrame) -> DataFrame:
 
 
 def _merge_sketches(name: str, merge: Any) -> Column:
-    """Merge a list of sketches; Spark only has an aggregate for this since 4.1.2."""
-    listed = F.col(name)
-    rest = F.slice(listed, F.lit(2), F.greatest(F.size(listed) - 1, F.lit(0)))
-    return F.reduce(rest, F.get(listed, F.lit(0)), lambda one, other: merge(one, other))
+    """Merge a list of sketches; Spark has an aggregate for this only since 4.1.2."""
+    sketches = F.col(name)
+    rest = F.slice(sketches, F.lit(2), F.greatest(F.size(sketches) - 1, F.lit(0)))
+    return F.reduce(rest, F.get(sketches, F.lit(0)), lambda one, other: merge(one, other))
 
 
-# The totals of a unit; the columns of values for Spark follow them.
-_TOTALS: Final = [
+# The columns of a unit's totals; the columns with values for sketches follow them.
+_TOTALS_COLUMNS: Final = [
     ("unit", pa.int64()),
     ("rows", pa.int64()),
     ("files", pa.int64()),
@@ -209,11 +217,13 @@ _TOTALS_SQL: Final = (
     "problems array<struct<path string, reason string, code string, remark boolean>>, "
     "problem_counts array<struct<code string, remark boolean, count bigint>>"
 )
-_PARTS: Final = pa.schema([("files", pa.int64()), ("bytes", pa.int64()), ("tasks", pa.string())])
+_PARTS_SCHEMA: Final = pa.schema(
+    [("files", pa.int64()), ("bytes", pa.int64()), ("tasks", pa.string())]
+)
 
 
 class ProgressMarkers(NamedTuple):
-    """The folder in which completed tasks write marker files, to report progress."""
+    """The folder to which tasks write a marker file for each completed part, to report progress."""
 
     folder: str
     access: StorageAccess
@@ -228,8 +238,8 @@ class ProgressMarkers(NamedTuple):
 class ProfileJob(NamedTuple):
     """The parameters of all tasks; their size does not depend on the number of files.
 
-    `fields` are the columns of a table by their names in files. Files of tables are only opened
-    below `roots`; without any, below the root of the table.
+    `fields` are the columns of a table with their names in files. Files of tables are only opened
+    below `roots` or, if there are none, below the root of the table.
     """
 
     leaves: tuple[ProfiledColumn, ...]
@@ -245,11 +255,13 @@ def measure(
 ) -> dict[int, UnitMeasurement]:
     """Measure all files of the parts, each unit separately."""
     inputs = sketch_inputs(job.leaves)
-    values = [field for each in inputs for field in each.fields]
-    schema = pa.schema([*_TOTALS, *values])
-    sql_schema = ", ".join([_TOTALS_SQL, *(f"{name} {_SQL_TYPES[type]}" for name, type in values)])
-    rows = task_rows(spark, _PARTS, parts).mapInArrow(_part_reader(job, inputs, schema), sql_schema)
-    sketched = rows.groupBy("unit").agg(
+    fields = [field for each in inputs for field in each.fields]
+    schema = pa.schema([*_TOTALS_COLUMNS, *fields])
+    sql_schema = ", ".join([_TOTALS_SQL, *(f"{name} {_SQL_TYPES[type]}" for name, type in fields)])
+    rows = task_rows(spark, _PARTS_SCHEMA, parts).mapInArrow(
+        _part_reader(job, inputs, schema), sql_schema
+    )
+    measurements = rows.groupBy("unit").agg(
         F.sum("rows").alias("rows"),
         F.sum("files").alias("files"),
         F.collect_list("tallies").alias("tallies"),
@@ -258,7 +270,8 @@ def measure(
         *(sketch for each in inputs for sketch in each.aggregates()),
     )
     return {
-        row["unit"]: _measurement_from_row(row, inputs) for row in sketched.toArrow().to_pylist()
+        row["unit"]: _measurement_from_row(row, inputs)
+        for row in measurements.toArrow().to_pylist()
     }
 
 
@@ -274,7 +287,7 @@ def _measurement_from_row(row: dict[str, Any], inputs: Sequence[SketchInput]) ->
     sketches = {
         each.leaf: Sketches(*(row.get(f"{each.name}_{kind}") for kind in Sketches._fields))
         for each in inputs
-        # KLL sketches fail without values.
+        # Without values, merging KLL sketches would fail.
         if totals.tallies[each.leaf].values
     }
     return UnitMeasurement(totals, sketches)
@@ -286,7 +299,7 @@ _decode_tallies: Final = msgspec.msgpack.Decoder(list[ColumnTally]).decode
 def _part_reader(
     job: ProfileJob, inputs: Sequence[SketchInput], schema: pa.Schema
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return a task that reads parts, and yields the values for Spark and then the totals."""
+    """Return a function that reads parts, and yields rows with values, then rows with totals."""
 
     def read(parts: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in parts:
@@ -314,7 +327,7 @@ def _totals_row(unit: int, totals: FileTotals, schema: pa.Schema) -> pa.RecordBa
     ]
     types = [field.type for field in schema]
     arrays = [pa.array([value], type) for value, type in zip(values, types, strict=False)]
-    empty_columns = [pa.nulls(1, type) for type in types[len(_TOTALS) :]]
+    empty_columns = [pa.nulls(1, type) for type in types[len(_TOTALS_COLUMNS) :]]
     return pa.RecordBatch.from_arrays([*arrays, *empty_columns], schema=schema)
 
 
@@ -325,10 +338,10 @@ def read_tasks(
     inputs: Sequence[SketchInput],
     schema: pa.Schema,
 ) -> Iterator[pa.RecordBatch]:
-    """Read files; yield the values for Spark, and add the counts to the totals of each unit."""
+    """Read files; yield the values for sketches, and add the counts to the totals of their unit."""
     wanted = column_types(job.leaves)
-    for stored in tasks:
-        task = stored._replace(fields=job.fields)
+    for stored_task in tasks:
+        task = stored_task._replace(fields=job.fields)
         totals = totals_by_unit.setdefault(
             task.unit, FileTotals(0, 0, [ColumnTally() for _ in job.leaves])
         )
@@ -342,12 +355,12 @@ def read_tasks(
                 else None
             )
             for batch in read_batches(resolved, storage, wanted, deleted):
-                values = _count(job.leaves, batch, task, totals)
+                values = _add_to_totals(job.leaves, batch, task, totals)
                 if inputs:
                     arrays = [array for each in inputs for array in each.arrays(values[each.leaf])]
-                    others = [pa.nulls(batch.rows, type) for _, type in _TOTALS[1:]]
-                    first = [pa.repeat(task.unit, batch.rows), *others]
-                    yield pa.RecordBatch.from_arrays([*first, *arrays], schema=schema)
+                    others = [pa.nulls(batch.rows, type) for _, type in _TOTALS_COLUMNS[1:]]
+                    unit = pa.repeat(task.unit, batch.rows)
+                    yield pa.RecordBatch.from_arrays([unit, *others, *arrays], schema=schema)
                 bad_records += batch.bad_records
             totals.files += task.portion[0] == 0
             if bad_records:
@@ -377,10 +390,10 @@ def _resolve_paths(task: FileTask, roots: tuple[str, ...]) -> FileTask:
     )
 
 
-def _count(
+def _add_to_totals(
     leaves: Sequence[ProfiledColumn], batch: RowBatch, task: FileTask, totals: FileTotals
 ) -> list[pa.Array]:
-    """Count a batch; returns the values of each column in it."""
+    """Add a batch to the totals; returns the values of each leaf column in it."""
     totals.rows += batch.rows
     constants = dict(task.constants + task.partitions)
     arrays: list[pa.Array] = []
@@ -399,15 +412,15 @@ def _problem(task: FileTask, code: str, reason: str, *, remark: bool = False) ->
     return Problem(path=task.path, code=code, reason=reason, remark=remark)
 
 
-# Increment this when cached measurements of earlier versions must not be used any longer.
+# Increment this to invalidate the measurements that earlier versions of Lumos cached.
 _VERSION: Final = 6
 
-# Called with the bytes that were read, and the completed share of all work.
+# Reports the number of bytes that were read, and the completed share of the work.
 ReportRead: TypeAlias = Callable[[int, float], None]
 
 
 class ProfileLocations(NamedTuple):
-    """The access to the files, and the location of their measurements.
+    """The access to the files, and the folder `state` with their cached measurements.
 
     `roots` are the scanned roots; files of tables outside of them are not opened.
     """
@@ -429,9 +442,10 @@ def measure_files(
     remeasure: bool,
     report: ReportRead,
 ) -> ProfileResult:
-    """Measure files; with `keep`, only those without cached measurements, unless `remeasure`.
+    """Measure files.
 
-    `fields` are the columns of a table by their names in files.
+    With `keep`, measurements are cached, and files with cached measurements are not read again,
+    unless `remeasure`. `fields` are the columns of a table with their names in files.
     """
     spec = spec_of(leaves)
     cache = MeasurementCache(locations.state, locations.state_access)
@@ -447,12 +461,17 @@ def measure_files(
     sketches = [(leaf, each) for part in parts for leaf, each in part.sketches.items()]
     estimated = estimate(spark, sketches)
     return ProfileResult(
-        totals.rows, totals.files, division.read, totals.tallies, estimated, totals.problems
+        totals.rows,
+        totals.files,
+        division.files_to_read,
+        totals.tallies,
+        estimated,
+        totals.problems,
     )
 
 
 def spec_of(leaves: Sequence[ProfiledColumn]) -> str:
-    """A hash of the columns and of the values that are measured."""
+    """A hash of the measured columns, and of what is measured of each."""
     lines = [f"{each.names} {each.type} {each.values} {each.top}" for each in leaves]
     text = "\n".join([str(_VERSION), *lines])
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
@@ -467,7 +486,7 @@ def _measure_new_files(
     fields: Sequence[KnownField],
     report: ReportRead,
 ) -> dict[int, UnitMeasurement]:
-    if not division.read:
+    if not division.files_to_read:
         return {}
     markers = ProgressMarkers(
         f"{locations.state}/under-way", locations.state_access, uuid.uuid4().hex
@@ -500,7 +519,7 @@ def _measured_units(
     identities = files.identities
     sizes = np.frombuffer(files.sizes, np.int64)
     for number, measurement in new_units.items():
-        # Files that could not be read are tried again by the next profile.
+        # A unit with files that could not be read is measured again by the next profile.
         if not measurement.totals.problems.failures:
             is_in_unit = np.frombuffer(division.unit_numbers, np.int16) == number
             file_hashes = np.sort(identities[is_in_unit]).astype(">u8").tobytes()
@@ -509,7 +528,7 @@ def _measured_units(
 
 @contextmanager
 def _remove_files_after(markers: ProgressMarkers) -> Iterator[None]:
-    """Remove the files of a job afterwards, and those of earlier jobs that were killed."""
+    """At the end, remove the files of this job, and of earlier jobs that were killed."""
     storage = storage_of(markers.folder, markers.access)
     try:
         yield
@@ -523,7 +542,7 @@ def _report_markers(markers: ProgressMarkers, report: ReportRead, *, parts: int)
 
     def report_files(names: list[str]) -> None:
         suffixes = [name.rpartition("-")[2] for name in names if name.startswith(f"{markers.job}-")]
-        # A file that is being written has another suffix.
+        # Skip files that are still being written, which have another suffix.
         sizes = [int(size) for size in suffixes if size.isdigit()]
         report(sum(sizes), len(sizes) / parts)
 

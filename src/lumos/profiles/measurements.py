@@ -1,6 +1,6 @@
 """Measurements of columns: exact counts, sketches and estimates.
 
-Measurements of parts of a dataset add up to those of the whole.
+The measurements of the parts of a dataset can be added up to those of the entire dataset.
 """
 
 import decimal
@@ -24,9 +24,10 @@ MAX_TRACKED_VALUES: Final = 4096
 class ColumnTally(msgspec.Struct, array_like=True):
     """The counts of a column.
 
-    `low` and `high` are numbers, or decimals as text. `mean` and `spread` (the sum of squared
-    deviations) cover `measured_count` values. `top` counts frequent values; each count is too low
-    by at most `slack`.
+    `low` and `high` are the minimum and maximum: numbers, or decimals as text. `mean` and `spread`
+    (the sum of squared deviations) cover `measured_count` values. `shortest`, `longest` and
+    `total_length` cover `sized_count` values. `top` contains frequent values with their counts,
+    each of which is too low by at most `slack`.
     """
 
     rows: int = 0
@@ -48,7 +49,7 @@ class ColumnTally(msgspec.Struct, array_like=True):
     slack: int = 0
 
     def add(self, leaf: ProfiledColumn, values: ColumnValues) -> pa.Array:
-        """Count more rows; returns their values for the sketches."""
+        """Add rows to the counts; returns the values of the rows for the sketches."""
         array = values.array
         self.rows += len(array)
         self.misfits += values.misfits
@@ -58,7 +59,7 @@ class ColumnTally(msgspec.Struct, array_like=True):
         if leaf.kind == "float":
             array = self._without_nans(array)
         if pa.types.is_map(array.type):
-            # For slices of maps, Arrow returns the entries of the whole array.
+            # For a slice of a map array, Arrow would return the entries of the entire array.
             array = array.cast(pa.list_(pa.struct([array.type.key_field, array.type.item_field])))
         if leaf.kind in SIZED_KINDS:
             self._add_lengths(leaf, array)
@@ -73,10 +74,10 @@ class ColumnTally(msgspec.Struct, array_like=True):
 
     def _without_nans(self, array: pa.Array) -> pa.Array:
         nans = pc.is_nan(array)
-        found = pc.sum(nans).as_py() or 0
-        self.nans += found
+        nan_count = pc.sum(nans).as_py() or 0
+        self.nans += nan_count
         # Adding 0.0 turns -0.0 into 0.0.
-        array = pc.if_else(nans, pa.scalar(None, array.type), array) if found else array
+        array = pc.if_else(nans, pa.scalar(None, array.type), array) if nan_count else array
         return pc.add(array, 0.0)
 
     def _add_lengths(self, leaf: ProfiledColumn, array: pa.Array) -> None:
@@ -125,39 +126,41 @@ class ColumnTally(msgspec.Struct, array_like=True):
         if not count:
             return
         total = self.measured_count + count
-        step = mean - self.mean
-        self.spread += spread + step * step * (self.measured_count * count / total)
-        self.mean += step * (count / total)
+        difference = mean - self.mean
+        self.spread += spread + difference * difference * (self.measured_count * count / total)
+        self.mean += difference * (count / total)
         self.measured_count = total
 
     def _add_top(self, array: pa.Array) -> None:
         counts = pc.value_counts(array.drop_null())
         values, numbers = counts.field(0), counts.field(1)
-        lost = 0
+        dropped_count = 0
         if len(numbers) > MAX_TRACKED_VALUES:
             most_frequent = pc.select_k_unstable(
                 numbers, k=MAX_TRACKED_VALUES + 1, sort_keys=[("counts", "descending")]
             )
             values, numbers = values.take(most_frequent), numbers.take(most_frequent)
-            lost = numbers[MAX_TRACKED_VALUES].as_py()
+            dropped_count = numbers[MAX_TRACKED_VALUES].as_py()
         pairs = zip(map(_to_builtin, values.to_pylist()), numbers.to_pylist(), strict=True)
-        self._add_counts(((value, count - lost) for value, count in pairs), lost)
+        self._add_counts(((value, count - dropped_count) for value, count in pairs), dropped_count)
 
     def _add_counts(self, more: Iterable[tuple[Any, int]], slack: int) -> None:
-        """Merge two summaries of frequent values; their errors add up."""
+        """Add other frequent values and their counts; the errors of both add up in `slack`."""
         counts = dict(self.top)
         for value, count in more:
             if count > 0:
                 counts[value] = counts.get(value, 0) + count
         pairs = sorted(counts.items(), key=lambda pair: pair[1], reverse=True)
-        lost = pairs[MAX_TRACKED_VALUES][1] if len(pairs) > MAX_TRACKED_VALUES else 0
+        dropped_count = pairs[MAX_TRACKED_VALUES][1] if len(pairs) > MAX_TRACKED_VALUES else 0
         self.top = [
-            (value, count - lost) for value, count in pairs[:MAX_TRACKED_VALUES] if count > lost
+            (value, count - dropped_count)
+            for value, count in pairs[:MAX_TRACKED_VALUES]
+            if count > dropped_count
         ]
-        self.slack += slack + lost
+        self.slack += slack + dropped_count
 
     def join(self, other: "ColumnTally") -> None:
-        """Add the counts of other rows."""
+        """Add the counts of the same column in other rows."""
         self.rows += other.rows
         self.nulls += other.nulls
         self.nans += other.nans
@@ -194,15 +197,15 @@ def _to_builtin(value: Any) -> Any:
 def _merge_bounds(one: tuple[Any, Any], other: tuple[Any, Any]) -> tuple[Any, Any]:
     lows = [low for low, _ in (one, other) if low is not None]
     highs = [high for _, high in (one, other) if high is not None]
-    return min(lows, key=_order, default=None), max(highs, key=_order, default=None)
+    return min(lows, key=_sort_key, default=None), max(highs, key=_sort_key, default=None)
 
 
-def _order(value: Any) -> Any:
+def _sort_key(value: Any) -> Any:
     return decimal.Decimal(value) if isinstance(value, str) else value
 
 
 class FileTotals(msgspec.Struct, array_like=True):
-    """The counts of some files: a tally for each column, and the files that could not be read."""
+    """The totals of a set of files: a tally for each column, and the problems of unread files."""
 
     rows: int
     files: int
@@ -222,11 +225,12 @@ class FileTotals(msgspec.Struct, array_like=True):
             tally.join(other)
 
 
+# The ranks of the quantiles that are estimated.
 RANKS: Final = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
 
 class Sketches(NamedTuple):
-    """The sketches of a column in some rows."""
+    """The sketches of a column in a set of rows."""
 
     distinct: bytes | None = None
     integers: bytes | None = None
@@ -241,14 +245,14 @@ class Estimates(NamedTuple):
 
 
 class UnitMeasurement(msgspec.Struct, array_like=True):
-    """The measurement of a unit of files; sketches by the numbers of their columns."""
+    """The measurement of a unit of files; `sketches` are by the number of the leaf column."""
 
     totals: FileTotals
     sketches: dict[int, Sketches]
 
 
 class ProfileResult(NamedTuple):
-    """The measurement of all files; `read` of them were read now, the others are cached."""
+    """The measurement of all files, of which `read` files were read now; the others were cached."""
 
     rows: int
     files: int

@@ -1,4 +1,8 @@
-"""Plans which files are measured: cached measurements, units of files, and tasks."""
+"""Plans a profile: which cached measurements are reused, and which task reads which files.
+
+The files that have to be measured are divided into units. Each unit is measured and cached
+separately.
+"""
 
 import gzip
 import hashlib
@@ -27,14 +31,14 @@ _SUFFIX: Final = ".msgpack"
 
 
 def decode_identities(hashes: bytes | bytearray) -> npt.NDArray[np.uint64]:
-    """Concatenated hashes as numbers in the same order."""
+    """Convert concatenated hashes to numbers, which sort like the hashes."""
     return np.frombuffer(hashes, ">u8").astype(np.uint64)
 
 
 class MeasuredUnit(msgspec.Struct, array_like=True, frozen=True):
-    """Files that were measured together: their identities, size and measurement.
+    """A unit of files that were measured together: their identities, total size and measurement.
 
-    `spec` is a hash of the columns and of the values that were measured.
+    `spec` is a hash of the measured columns, and of what was measured of each.
     """
 
     spec: str
@@ -106,7 +110,7 @@ _decode_tasks: Final = msgspec.msgpack.Decoder(list[TASK_VALUES]).decode
 
 
 class StoredPart(NamedTuple):
-    """The tasks of a part, stored at `path`, with their number of files and bytes."""
+    """A list of tasks that is stored at `path`, and the number and total size of their files."""
 
     files: int
     bytes: int
@@ -116,10 +120,10 @@ class StoredPart(NamedTuple):
 def store_part(
     path: str, access: StorageAccess, tasks: Collection[FileTask], *, size: int
 ) -> StoredPart:
-    """Store the files, `size` bytes in total, that one Spark task reads."""
+    """Store the list of files that one Spark task reads; `size` is their total size in bytes."""
     data = io.BytesIO()
-    with gzip.GzipFile(fileobj=data, mode="wb", compresslevel=1) as packed:
-        write_blocks(packed, tasks)
+    with gzip.GzipFile(fileobj=data, mode="wb", compresslevel=1) as stream:
+        write_blocks(stream, tasks)
     storage_of(path, access).write(path, data.getvalue())
     return StoredPart(len(tasks), size, path)
 
@@ -127,17 +131,17 @@ def store_part(
 def stored_tasks(path: str, access: StorageAccess) -> Iterator[FileTask]:
     """Yield the tasks of a stored part."""
     data = io.BytesIO(storage_of(path, access).read(path))
-    with gzip.GzipFile(fileobj=data) as packed:
-        yield from map(FileTask._make, read_blocks(packed, _decode_tasks))
+    with gzip.GzipFile(fileobj=data) as stream:
+        yield from map(FileTask._make, read_blocks(stream, _decode_tasks))
 
 
-# Larger columnar files are read by several tasks.
+# Larger files in divisible formats are read by several tasks.
 _PORTION_BYTES: Final = 64 * 1024 * 1024
 _DIVISIBLE_FORMATS: Final = frozenset({"parquet", "orc"})
-# Every unit has sketches of every column, in memory and in the cache.
+# Limits of the sketches, which each unit has for each column, in memory and in the cache.
 _MAX_UNITS: Final = 64
 _MAX_SKETCHES: Final = 2048
-# More files are spilled to disk; each may have a long path and its own columns.
+# More files are spilled to disk, because each may have a long path and its own columns.
 _MAX_FILES_IN_MEMORY: Final = 10_000
 # The maximum number of files of one task, even if they are small.
 _MAX_FILES_PER_PART: Final = 10_000
@@ -145,11 +149,11 @@ _NO_UNIT: Final = -1
 
 
 class SourceFile(NamedTuple):
-    """A file to measure: a task without a unit, and its partition.
+    """A file that can be measured: its task, without a unit yet, and its partition.
 
-    `identity` changes with every change of the file's rows. `modified` is when the file, or its
-    rows in a table, were added, in microseconds since 1970, and `rows` is their number, both if
-    known.
+    `identity` changes with every change of the file's rows. `modified` is when the file was written
+    or, in a table, when its rows were added, in microseconds since 1970. `modified` and the number
+    of `rows` are None if unknown.
     """
 
     task: FileTask
@@ -160,10 +164,10 @@ class SourceFile(NamedTuple):
 
 
 class SourceFiles:
-    """The files in the order of partition and path; close it after use.
+    """The files of a dataset, sorted by partition and path; has to be closed after use.
 
-    Many files are spilled to disk. In memory each takes 20 bytes: its identity, its size and the
-    number of its partition.
+    If there are many files, they are spilled to disk. In memory, each takes 20 bytes: its identity,
+    its size and the number of its partition.
     """
 
     def __init__(self, files: Iterable[SourceFile]) -> None:
@@ -184,10 +188,10 @@ class SourceFiles:
             raise
 
     def _collect(self) -> None:
-        number, last = -1, None
+        number, last_partition = -1, None
         for file in self:
-            if file.partition != last:
-                number, last = number + 1, file.partition
+            if file.partition != last_partition:
+                number, last_partition = number + 1, file.partition
             self._identities += file.identity
             # The size in a table's log may be wrong.
             self.sizes.append(max(0, min(file.task.size, MAX_COUNT)))
@@ -210,7 +214,7 @@ class SourceFiles:
 
     @property
     def identities(self) -> npt.NDArray[np.uint64]:
-        """The identities of the files in order."""
+        """The identities of the files, in the order of the files."""
         return decode_identities(self._identities)
 
 
@@ -225,16 +229,16 @@ _decode_values: Final = msgspec.msgpack.Decoder(
 
 
 class Division(NamedTuple):
-    """Cached units that are reused, and for each file the number of its new unit.
+    """The cached units to reuse, and the number of the new unit of each file.
 
-    The number is negative for files of reused units.
+    The number is negative for files in reused units.
     """
 
     reused: list[MeasuredUnit]
     unit_numbers: "array[int]"
 
     @property
-    def read(self) -> int:
+    def files_to_read(self) -> int:
         """The number of files to measure."""
         return sum(unit >= 0 for unit in self.unit_numbers)
 
@@ -253,99 +257,108 @@ def identity_of(*values: object) -> bytes:
 
 
 def divide(files: SourceFiles, units: Iterable[MeasuredUnit], *, leaves: int) -> Division:
-    """Reuse the units whose files are all unchanged; other files form new units."""
+    """Reuse each unit whose files are all unchanged; the other files form new units."""
     max_units = max(1, min(_MAX_UNITS, _MAX_SKETCHES // max(1, leaves)))
     identities = files.identities
-    present = np.sort(identities)
-    is_covered = np.zeros(len(present), np.bool_)
+    sorted_identities = np.sort(identities)
+    is_covered = np.zeros(len(sorted_identities), np.bool_)
     reused: list[MeasuredUnit] = []
     for unit in sorted(units, key=lambda each: each.size, reverse=True):
-        positions = _positions(unit.identities, present)
+        positions = _positions(unit.identities, sorted_identities)
         if positions is not None and not is_covered[positions].any():
             reused.append(unit)
             is_covered[positions] = True
     if len(reused) > max_units:
         # Many small units are measured again as a single unit.
         for unit in reused[max_units // 2 :]:
-            is_covered[_positions(unit.identities, present)] = False
+            is_covered[_positions(unit.identities, sorted_identities)] = False
         reused = reused[: max_units // 2]
-    is_new = ~is_covered[np.searchsorted(present, identities)]
+    is_new = ~is_covered[np.searchsorted(sorted_identities, identities)]
     return Division(reused, _assign_units(files, is_new, max_units=max(1, max_units - len(reused))))
 
 
 def _positions(
-    searched: npt.NDArray[np.uint64], present: npt.NDArray[np.uint64]
+    identities: npt.NDArray[np.uint64], sorted_identities: npt.NDArray[np.uint64]
 ) -> npt.NDArray[np.intp] | None:
-    """The positions of identities in a sorted array; None if any of them is missing."""
-    positions = np.searchsorted(present, searched)
-    are_present = (positions < len(present)).all() and (present[positions] == searched).all()
-    return positions if are_present else None
+    """The positions of identities in a sorted array; None if any of them is missing there."""
+    positions = np.searchsorted(sorted_identities, identities)
+    if not (positions < len(sorted_identities)).all():
+        return None
+    return positions if (sorted_identities[positions] == identities).all() else None
 
 
 def _assign_units(
     files: SourceFiles, is_new: npt.NDArray[np.bool_], *, max_units: int
 ) -> "array[int]":
-    """The numbers of new units of about the same size, with neighbouring partitions together."""
+    """Assign the new files to units of about the same size; returns the unit number of each file.
+
+    Neighbouring partitions are in the same unit.
+    """
     target = _bytes(files, is_new) / max_units
-    groups = array("h")
-    number, size, last = _NO_UNIT, 0.0, None
+    unit_numbers = array("h")
+    number, size, last_partition = _NO_UNIT, 0.0, None
     for is_new_file, file_size, partition in zip(
         is_new, files.sizes, files.partitions, strict=True
     ):
         if not is_new_file:
-            groups.append(_NO_UNIT)
+            unit_numbers.append(_NO_UNIT)
             continue
-        is_next = partition != last
-        if number < 0 or (size >= target > 0 and is_next) or size >= 2 * target > 0:
+        is_next_partition = partition != last_partition
+        if number < 0 or (size >= target > 0 and is_next_partition) or size >= 2 * target > 0:
             number, size = number + 1, 0.0
-        groups.append(number)
+        unit_numbers.append(number)
         size += file_size
-        last = partition
-    return groups
+        last_partition = partition
+    return unit_numbers
 
 
-def _bytes(files: SourceFiles, is_wanted: npt.NDArray[np.bool_]) -> float:
-    return float(np.frombuffer(files.sizes, np.int64)[is_wanted].sum(dtype=np.float64))
+def _bytes(files: SourceFiles, is_selected: npt.NDArray[np.bool_]) -> float:
+    return float(np.frombuffer(files.sizes, np.int64)[is_selected].sum(dtype=np.float64))
 
 
 def task_parts(files: SourceFiles, division: Division, *, parts: int) -> Iterator[TaskPart]:
-    """Yield the files to measure in about `parts` or more parts of equal size.
+    """Divide the files to measure into at least about `parts` parts of equal size.
 
-    Neighbouring files stay together. Large files are divided into portions.
+    Neighbouring files are in the same part. Large files are divided into portions.
     """
     is_new = np.frombuffer(division.unit_numbers, np.int16) >= 0
     target = _bytes(files, is_new) / max(1, parts)
     part: list[FileTask] = []
-    filled = 0.0
+    part_size = 0.0
     for unit, file in zip(division.unit_numbers, files, strict=True):
         if unit < 0:
             continue
-        whole = file.task._replace(unit=unit)
+        file_task = file.task._replace(unit=unit)
         is_divisible = (
-            whole.format in _DIVISIBLE_FORMATS and whole.max_rows is None and whole.sample >= 1.0
+            file_task.format in _DIVISIBLE_FORMATS
+            and file_task.max_rows is None
+            and file_task.sample >= 1.0
         )
-        count = max(1, math.ceil(whole.size / _PORTION_BYTES)) if is_divisible else 1
+        count = max(1, math.ceil(file_task.size / _PORTION_BYTES)) if is_divisible else 1
         for number in range(count):
-            task = whole._replace(portion=(number, count)) if is_divisible else whole
+            task = file_task._replace(portion=(number, count)) if is_divisible else file_task
             size = task.size / task.portion[1]
-            if part and (filled + size / 2 > target or len(part) >= _MAX_FILES_PER_PART):
-                yield TaskPart(part, int(filled))
-                part, filled = [], 0.0
+            if part and (part_size + size / 2 > target or len(part) >= _MAX_FILES_PER_PART):
+                yield TaskPart(part, int(part_size))
+                part, part_size = [], 0.0
             part.append(task)
-            filled += size
+            part_size += size
     if part:
-        yield TaskPart(part, int(filled))
+        yield TaskPart(part, int(part_size))
 
 
 def limit_rows(files: SourceFiles, rows: int) -> Iterator[SourceFile]:
-    """Yield files with a limit on their rows, about `rows` in total."""
+    """Yield files, each with a limit on its rows, so that about `rows` are read in total."""
     rows_per_file = -(-rows // max(1, len(files)))
     for file in islice(files, rows):
         yield file._replace(task=file.task._replace(max_rows=rows_per_file))
 
 
 def sample_files(files: SourceFiles, share: float) -> Iterator[SourceFile]:
-    """Yield files with a share of the bytes, always the same ones; the last one is read in part."""
+    """Select files with about this share of all bytes; only a part of the last one is read.
+
+    The selection is always the same for the same files.
+    """
     wanted_bytes = share * files.size
     hashes = b"".join(identity_of(file.task.path) for file in files)
     shares = np.zeros(len(files))

@@ -1,10 +1,11 @@
 """Reads Parquet and ORC rows in a child process, because pyarrow aborts on some damaged files.
 
-An abort ends the process in which it happens. On an executor that would end the task and lose
-everything it measured; here it ends the child, and the file is reported as damaged. The child is a
-fork of the worker and is reused for all of its files. It opens local files itself and asks the
-worker for ranges of remote files, so it needs neither credentials nor connections, which do not
-survive a fork.
+An abort ends the entire process. In a Spark worker, this would end the task and lose all of its
+measurements. In a child process, only the child ends, and the file is reported as damaged.
+
+The child is a fork of the worker, and reads all files of the worker. It opens local files itself,
+but requests ranges of remote files from the worker. So it needs neither credentials nor
+connections, which do not survive a fork.
 """
 
 import faulthandler
@@ -29,12 +30,12 @@ from lumos.profiles.tasks import (
     corrupt_file,
 )
 
-# The signal with which the kernel and container runtimes end a process that needs too much memory.
+# The signal with which the kernel and container runtimes kill a process that uses too much memory.
 _OUT_OF_MEMORY: Final = signal.SIGKILL
 
 
 class ReaderCrashed(UnreadableFile):
-    """The content of a file crashed the process that read it."""
+    """The process that read the file crashed."""
 
     def __init__(self, ended_by: signal.Signals | None) -> None:
         if ended_by is _OUT_OF_MEMORY:
@@ -71,8 +72,7 @@ class ReaderProcess:
         while True:
             match self._receive():
                 case "range", start, length:
-                    # The child always waits for an answer; after an error it stops reading the
-                    # file.
+                    # The child always waits for an answer; None means that the read failed.
                     answer: bytes | None = None
                     try:
                         assert file is not None
@@ -132,7 +132,7 @@ def read_in_child(
     read: FormatReader, task: FileTask, wanted: Mapping[str, DataType], file: RangedFile | None
 ) -> Iterator[RowBatch]:
     """Yield the batches of a file, read by a child process."""
-    # One child per process reads all its files.
+    # All files that this process reads are read by the same child.
     global _process
     if _process is None or _process.parent != os.getpid():
         _process = ReaderProcess()
@@ -144,7 +144,7 @@ def read_in_child(
     except (UnreadableFile, OSError, GeneratorExit):
         raise
     except BaseException:
-        # After an interrupted message, the next answer would belong to an earlier request.
+        # The exchange of messages was interrupted, so the next answer would be for an old request.
         _process.close()
         _process = None
         raise
@@ -152,7 +152,7 @@ def read_in_child(
 
 def _serve(connection: Connection) -> NoReturn:
     """Read files for the parent until it ends or closes the connection."""
-    # A crash prints nothing: the parent reports the file.
+    # A crash must not print a traceback, because the parent reports the file.
     faulthandler.disable()
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -18,10 +18,11 @@ from lumos.profiles.measurements import RANKS, ColumnTally, Estimates, ProfileRe
 
 
 class ProfileReport(Report, frozen=True, kw_only=True):
-    """A profile; `files_read` were read now, `files_known` were measured before.
+    """A profile; `files_read` files were read now, and `files_known` files were measured before.
 
-    `withheld` are the columns whose values are not reported, because a label marks them as private.
-    If no file could be read, the profile is not `kept`, and the earlier one stays.
+    `withheld` lists the columns whose values are not reported, because a label marks them as
+    private. If no file could be read, the profile is not stored (`kept` is false), and the earlier
+    profile stays valid.
     """
 
     format_version: str = FORMAT_VERSION
@@ -40,7 +41,7 @@ class ProfileReport(Report, frozen=True, kw_only=True):
 _EPOCH: Final = datetime(1970, 1, 1)
 _DAY: Final = 86_400_000_000
 _DIGITS: Final = 12
-# Nine digits distinguish all floats of 32 bits.
+# The digits to try for the shortest text of a float; nine digits distinguish all 32-bit floats.
 _FLOAT_DIGITS: Final = (6, 7, 8, 9)
 _STRUCT_FORMATS: Final[dict[DataType, str]] = {FLOAT16: "e", FLOAT32: "f"}
 
@@ -57,7 +58,7 @@ def build_profile(
         leaf.path: _column_profile(leaf, tally, result.estimates.get(number))
         for number, (leaf, tally) in enumerate(zip(leaves, result.tallies, strict=True))
     }
-    # Only the first problems are listed with their files; the others are counts per Spark task.
+    # Only the first problems are listed with their files; the others are only counted.
     problems = result.problems
     listed = {each.path for each in problems.listed if not each.remark}
     not_listed = sum(each.count for each in problems.not_listed() if not each.remark)
@@ -120,14 +121,14 @@ def _distinct_count(
         return 0 if leaf.kind not in ("list", "map", "opaque") else None
     if estimates is None or estimates.distinct is None:
         return None
-    # Spark's sketches ignore empty values.
-    empty = leaf.kind in ("text", "bytes") and tally.shortest == 0
+    # Spark's sketches ignore empty values, so count them as one more value.
+    has_empty = leaf.kind in ("text", "bytes") and tally.shortest == 0
     # The estimate may exceed the number of values.
-    return min(estimates.distinct + empty, tally.values) or None
+    return min(estimates.distinct + has_empty, tally.values) or None
 
 
 def _clamp(value: Any, tally: ColumnTally) -> Any:
-    """The estimate limited to the bounds, which are exact."""
+    """Limit an estimate to the minimum and maximum, which are exact."""
     if isinstance(tally.low, str):
         return value
     return min(max(value, tally.low), tally.high)
@@ -150,7 +151,7 @@ def _text(leaf: ProfiledColumn, value: Any) -> str:
         case "boolean":
             return "true" if value else "false"
         case "unsigned":
-            # Quantiles of integers are doubles.
+            # Quantiles of unsigned integers are doubles.
             return str(int(value))
         case "float":
             return _shortest_text(value, _STRUCT_FORMATS.get(leaf.type, "d"))
@@ -161,7 +162,7 @@ def _text(leaf: ProfiledColumn, value: Any) -> str:
 
 
 def _time_text(unit: str, value: int) -> str:
-    """A time in fractions of seconds; nanoseconds have three more digits."""
+    """The text of a time in microseconds or nanoseconds; nanoseconds have three more digits."""
     if unit != "ns":
         return _iso_text(value)
     microseconds, rest = divmod(value, 1000)
@@ -172,7 +173,7 @@ def _time_text(unit: str, value: int) -> str:
 
 
 def _iso_text(microseconds: int) -> str:
-    """The time in ISO 8601, even before year 1 and after year 9999."""
+    """The time in ISO 8601; also for years before 1 and after 9999."""
     days, rest = divmod(microseconds, _DAY)
     # The Gregorian calendar repeats every 400 years.
     cycles, day = divmod(days, 146_097)
@@ -203,11 +204,13 @@ VALIDATOR: Final = "lumos"
 
 
 def add_columns(before: Profile | None, profile: Profile) -> Profile:
-    """Add the columns of an earlier profile, if both measured all of the same rows."""
+    """Add the columns of an earlier profile, if both profiles measured the same rows completely."""
     if before is None or before.columns.keys() <= profile.columns.keys():
         return profile
-    facts = [(each.rows, each.files, each.unread, each.sampled) for each in (before, profile)]
-    if facts[0] != facts[1] or profile.sampled is not None:
+    rows_before, rows = (
+        (each.rows, each.files, each.unread, each.sampled) for each in (before, profile)
+    )
+    if rows_before != rows or profile.sampled is not None:
         return profile
     return replace(profile, columns={**before.columns, **profile.columns})
 
@@ -215,9 +218,9 @@ def add_columns(before: Profile | None, profile: Profile) -> Profile:
 def with_profile(
     before: Quality | None, profile: Profile, *, completeness: float | None
 ) -> Quality:
-    """Set the profile of a quality; keep the results of other validators."""
-    others = None if before is None else replace(before, profile=None)
-    if before is not None and before.validator != VALIDATOR and others != Quality():
+    """The quality aspect with this profile; results of other validators are not replaced."""
+    other_results = None if before is None else replace(before, profile=None)
+    if before is not None and before.validator != VALIDATOR and other_results != Quality():
         return replace(before, profile=profile)
     return Quality(
         measured_at=profile.measured_at,

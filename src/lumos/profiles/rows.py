@@ -1,4 +1,4 @@
-"""Reads rows of data files in any format and storage, in batches, without deleted rows."""
+"""Reads the rows of data files in any format and storage, in batches and without deleted rows."""
 
 import struct
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,11 +27,11 @@ from lumos.storage import FileStorage, LocalStorage, StorageAccess, storage_of
 
 # pyarrow reads these formats, and aborts the process on some damaged files.
 _READ_IN_CHILD: Final = frozenset({"parquet", "orc"})
-# The columns of an Iceberg file of deleted positions.
+# The columns of Iceberg's position delete files.
 _POSITION_COLUMNS: Final[dict[str, DataType]] = {"file_path": STRING, "pos": INT64}
 # The first bytes of a deletion vector, in Delta and in Iceberg.
 _VECTOR_MAGIC: Final = 1681511377
-# An uncompressed vector of this length covers a data file of 500 million rows.
+# This is enough for the deletion vector of a data file with 500 million rows, even uncompressed.
 _MAX_VECTOR_BYTES: Final = 64 * 1024 * 1024
 _MAX_CACHED_FILES: Final = 8
 
@@ -42,9 +42,9 @@ def read_batches(
     wanted: Mapping[str, DataType],
     deleted: BitMap64 | None = None,
 ) -> Iterator[RowBatch]:
-    """Yield the rows of a task's file with the wanted columns that the file has.
+    """Yield the rows of a task's file, with those of the wanted columns that the file has.
 
-    Rows with `deleted` numbers are left out. Raises UnreadableFile, or an OSError.
+    Rows whose numbers are in `deleted` are skipped. Raises UnreadableFile, or an OSError.
     """
     remaining = task.max_rows
     partition_columns = dict(task.partitions)
@@ -70,11 +70,11 @@ def read_batches(
     except UnreadableFile:
         raise
     except Exception as problem:
-        # Arrow reports truncated data as a bare OSError; errors of the storage have a number.
+        # For truncated data, Arrow raises an OSError without an error number; storages set one.
         is_from_arrow = type(problem) is OSError and problem.errno is None
         if isinstance(problem, OSError) and not is_from_arrow:
             raise
-        # Libraries raise any exception on damaged files, and none of them may end a profile.
+        # Libraries raise all kinds of exceptions on damaged files, which must not end the profile.
         raise corrupt_file(problem) from None
 
 
@@ -99,7 +99,7 @@ def _read_all(
 
 
 def _format_reader(format: str) -> FormatReader:
-    # Imported late: each module imports libraries that only its format needs.
+    # Imported late: each module imports libraries that only its format requires.
     match format:
         case "parquet" | "orc":
             from lumos.profiles.columnar_files import read_orc, read_parquet
@@ -118,7 +118,7 @@ def _format_reader(format: str) -> FormatReader:
 
 
 def _sample_rows(batch: RowBatch) -> RowBatch:
-    """Select the batch's share of rows, evenly spread over the file, with its first row."""
+    """Select the batch's share of its rows, evenly spread over the file; includes the first row."""
     share, first = batch.share, batch.start
     if share >= 1.0:
         return batch
@@ -132,29 +132,30 @@ def _sample_rows(batch: RowBatch) -> RowBatch:
     return batch._replace(rows=len(selected), columns=columns)
 
 
-def deleted_rows(deletes: Sequence[RowDeletes], data: str, access: StorageAccess) -> BitMap64:
+def deleted_rows(deletes: Sequence[RowDeletes], data_path: str, access: StorageAccess) -> BitMap64:
     """The numbers of deleted rows; raises UnreadableFile, or an OSError.
 
-    They stay compressed: a vector of a few bytes may delete millions of rows. `data` is the path
-    of the data file in position deletes, or the end of that path.
+    The numbers are returned as a compressed bitmap, because a deletion vector of a few bytes may
+    delete millions of rows. `data_path` is the path of the data file in position delete files, or
+    the end of that path.
     """
     rows = BitMap64()
     for each in deletes:
         if each.kind == "dv":
             rows |= _read_vector(each, access)
         elif each.kind == "positions":
-            rows |= _positions_of(data, _read_positions(each.path, access))
+            rows |= _positions_of(data_path, _read_positions(each.path, access))
     return rows
 
 
 def undeleted_row_flags(start: int, count: int, deleted: BitMap64) -> pa.Array | None:
-    """Flags of the rows that are not deleted; None if no row is deleted."""
+    """A flag for each row, which is false for deleted rows; None if no row is deleted."""
     deleted_in_batch = deleted & BitMap64(range(start, start + count))
     if not deleted_in_batch:
         return None
     flags = np.ones(count, dtype=np.uint8)
     flags[np.asarray(deleted_in_batch.to_array(), dtype=np.int64) - start] = 0
-    # pa.array would import pandas to convert a numpy array.
+    # Not with `pa.array`, which would import pandas to convert a numpy array.
     return pa.Array.from_buffers(pa.uint8(), count, [None, pa.py_buffer(flags)]).cast(pa.bool_())
 
 
@@ -186,7 +187,10 @@ def _read_stored_vector(deletes: RowDeletes, access: StorageAccess) -> bytes:
 
 @lru_cache(maxsize=_MAX_CACHED_FILES)
 def _read_positions(path: str, access: StorageAccess) -> dict[str, BitMap64]:
-    """Deleted positions by data file; several data files of a task may share a delete file."""
+    """The deleted positions in a delete file, by data file.
+
+    Cached, because several data files of a task may share a delete file.
+    """
     format = path.rpartition(".")[2]
     task = FileTask(path, 0, format, 0, names=("file_path", "pos"))
     by_file: dict[str, BitMap64] = {}
@@ -196,14 +200,14 @@ def _read_positions(path: str, access: StorageAccess) -> dict[str, BitMap64]:
             reason = f"The delete file {path} contains a negative position ({lowest})"
             raise UnreadableFile("corrupt_file", reason)
         for file in pc.unique(files).to_pylist():
-            own = positions.filter(pc.equal(files, file)).drop_null()
-            by_file.setdefault(file, BitMap64()).update(own.to_pylist())
+            file_positions = positions.filter(pc.equal(files, file)).drop_null()
+            by_file.setdefault(file, BitMap64()).update(file_positions.to_pylist())
     return by_file
 
 
-def _positions_of(data: str, by_file: Mapping[str, BitMap64]) -> BitMap64:
-    """The deleted positions of a data file; `data` may be only the end of its path."""
-    if data in by_file:
-        return by_file[data]
-    matches = [path for path in by_file if path.endswith(f"/{data}")]
+def _positions_of(data_path: str, by_file: Mapping[str, BitMap64]) -> BitMap64:
+    """The deleted positions of a data file; `data_path` may be only the end of its path."""
+    if data_path in by_file:
+        return by_file[data_path]
+    matches = [path for path in by_file if path.endswith(f"/{data_path}")]
     return by_file[matches[0]] if len(matches) == 1 else BitMap64()

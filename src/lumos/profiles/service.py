@@ -57,7 +57,7 @@ class Profiles:
         full: bool = False,
         progress: Progress = no_progress,
     ) -> ProfileReport:
-        """Profile a dataset, or a sample of it, or some columns, and store the profile.
+        """Profile a dataset, a sample of it or only some columns, and store the profile.
 
         Files that an earlier profile measured are not read again, unless `full`.
         """
@@ -79,7 +79,7 @@ class Profiles:
                 profiled = self._measure(
                     located, files, leaves, keep=keep, full=full, progress=progress
                 )
-                known = len(files) - profiled.read
+                cached_files = len(files) - profiled.read
                 share = (
                     None
                     if selected is None
@@ -100,19 +100,22 @@ class Profiles:
             profile=profile,
             kept=is_stored,
             files_read=profiled.read,
-            files_known=known,
+            files_known=cached_files,
             withheld=tuple(sorted(private_paths(dataset.schema, paths, dataset.governance))),
             problems=(*located.remarks, *profiled.problems.report(dataset.urn)),
             seconds=round(monotonic() - started, 3),
         )
 
     def completed(self, scanned: IngestReport, progress: Progress) -> IngestReport:
-        """Profile datasets without a current, complete profile, and add them to a scan report."""
+        """Profile the scanned datasets that have no current, complete profile.
+
+        Returns the report of the scan with the measurements added.
+        """
         measured, problems = [], list(scanned.problems)
         unchanged = [each.urn for each in scanned.datasets if each.change == "unchanged"]
-        known = self._completely_profiled(unchanged)
+        complete = self._completely_profiled(unchanged)
         for dataset in scanned.datasets:
-            if dataset.urn in known or not has_files(dataset.format, dataset.statistics):
+            if dataset.urn in complete or not has_files(dataset.format, dataset.statistics):
                 continue
             try:
                 report = self.profile(dataset.urn, progress=progress)
@@ -134,7 +137,7 @@ class Profiles:
         return replace(scanned, measured=tuple(measured), problems=tuple(problems))
 
     def _completely_profiled(self, urns: Collection[str]) -> set[str]:
-        """The given datasets that have a profile of all files and columns."""
+        """The URNs of the datasets that have a profile of all files and columns."""
         store = self._store()
         qualities: dict[str, Quality] = store.aspects_of("quality", urns)
         profiles = {
@@ -201,16 +204,16 @@ class Profiles:
             )
 
     def _record(self, store: Store, dataset: Dataset, profile: Profile, at: datetime) -> None:
-        def attempt(transaction: Transaction) -> None:
+        def save(transaction: Transaction) -> None:
             before: Quality | None = transaction.aspect(dataset.urn, "quality")
             merged = add_columns(before.profile if before else None, profile)
-            # A share of the columns does not represent the dataset.
+            # The completeness of some columns does not describe the dataset.
             share = completeness(merged) if _has_all_columns(merged, dataset.schema) else None
             quality = with_profile(before, merged, completeness=share)
             transaction.save_aspect(dataset.urn, "quality", quality, writer=_WRITER, at=at)
             transaction.audit("profile", dataset.urn, at=at)
 
-        store.transact(attempt)
+        store.transact(save)
 
 
 def _has_all_columns(profile: Profile, schema: Schema | None) -> bool:
@@ -221,12 +224,12 @@ def _has_all_columns(profile: Profile, schema: Schema | None) -> bool:
 def _select_files(
     located: LocatedFiles, files: SourceFiles, sample: float | None, rows: int | None
 ) -> Iterator[SourceFile] | None:
-    """The files to read; None for all of them."""
+    """The files to read; None to read all files."""
     if rows is not None:
-        known = located.dataset.statistics.row_count if located.dataset.statistics else None
-        if known is None:
+        row_count = located.dataset.statistics.row_count if located.dataset.statistics else None
+        if row_count is None:
             return limit_rows(files, rows)
-        sample = rows / max(1, known)
+        sample = rows / max(1, row_count)
     return None if sample is None or sample >= 1 else sample_files(files, sample)
 
 

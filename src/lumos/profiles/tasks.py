@@ -1,4 +1,4 @@
-"""The tasks of a profile, one for each file, and the batches of rows that they return."""
+"""The tasks of a profile, one for each file or portion of a file, and the batches of their rows."""
 
 import io
 from collections.abc import Callable, Iterator, Mapping
@@ -13,11 +13,11 @@ from lumos.model.types import DataType
 from lumos.profiles.columns import KnownField
 from lumos.storage import FileStorage, LocalStorage, ReadableFile
 
-# The minimum read from a remote file; fewer bytes are not faster.
+# The minimum size of a read from a remote file: smaller reads are not faster.
 _MIN_READ_BYTES: Final = 1024 * 1024
 # The first read of a remote file, which also returns its size; many files fit into it.
 _FIRST_READ_BYTES: Final = 64 * 1024
-# Limits of a batch.
+# The limits of a batch.
 _BATCH_BYTES: Final = 32 * 1024 * 1024
 _MAX_ROWS: Final = 256 * 1024
 _MIN_ROWS: Final = 1024
@@ -26,17 +26,18 @@ HUDI_SLICE: Final = "hudi-slice"
 
 
 class FileTask(NamedTuple):
-    """A file to measure, or one of several portions of it.
+    """A file to measure, or one of several portions of the file.
 
-    `names` are the column names for files that do not contain them. `constants` are columns whose
-    values come from a table's metadata, as text; columns in the file take precedence. `partitions`
-    come from the path and take precedence over the file, as in Spark. `sample` is the share of rows
-    to read, `max_rows` their maximum number.
+    `portion` is the number of the portion and the number of all portions. `names` are the column
+    names, for files that do not contain them. `constants` are columns whose values, as text, come
+    from a table's metadata; columns in the file take precedence over them. `partitions` are columns
+    whose values come from the path; they take precedence over the file, as in Spark. `sample` is
+    the share of rows to read, and `max_rows` the maximum number of rows.
 
-    For files of tables, `fields` are the columns by their names in files, `deletes` the deleted
-    rows, `path_in_log` the path in the table's log, and `logs` the Hudi log files on top of it.
-    Files outside of `table_root` are only opened below scanned roots: write access to a table's log
-    must not give read access to other files that Lumos can read.
+    For files of tables, `fields` are the columns with their names in files, `deletes` the deleted
+    rows, `path_in_log` the path in the table's log, and `logs` the Hudi log files that change the
+    rows of the file. Files outside of `table_root` are only opened below scanned roots: write
+    access to a table's log must not give read access to other files that Lumos can read.
     """
 
     path: str
@@ -57,9 +58,10 @@ class FileTask(NamedTuple):
 
 
 class RowBatch(NamedTuple):
-    """Consecutive rows of a file, beginning with row number `start`.
+    """Consecutive rows of a file, starting with row number `start`.
 
-    `bad_records` between them could not be read. A sample takes about a `share` of the rows.
+    `bad_records` is the number of records between them that could not be read. A sample consists of
+    about this `share` of the rows.
     """
 
     start: int
@@ -69,29 +71,29 @@ class RowBatch(NamedTuple):
     share: float = 1.0
 
 
-# Reads the wanted columns, given with their types, of an opened file.
+# Reads the wanted columns, whose types are given by name, from an open file.
 FormatReader = Callable[[pa.NativeFile, FileTask, Mapping[str, DataType]], Iterator[RowBatch]]
 
 
 class ChunksInput(io.RawIOBase):
-    """Consecutive chunks of bytes as a Python file."""
+    """A Python file whose content is an iterator of chunks."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks = chunks
-        self._left = memoryview(b"")
+        self._chunk = memoryview(b"")
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: memoryview, /) -> int:  # type: ignore[override]
-        while not self._left:
+        while not self._chunk:
             chunk = next(self._chunks, None)
             if chunk is None:
                 return 0
-            self._left = memoryview(chunk)
-        length = min(len(buffer), len(self._left))
-        buffer[:length] = self._left[:length]
-        self._left = self._left[length:]
+            self._chunk = memoryview(chunk)
+        length = min(len(buffer), len(self._chunk))
+        buffer[:length] = self._chunk[:length]
+        self._chunk = self._chunk[length:]
         return length
 
 
@@ -122,7 +124,10 @@ class SeekableFile(io.RawIOBase):
 
 
 class RangedFile:
-    """Byte ranges of a remote file; caches the last range, because small ranges are adjacent."""
+    """Reads byte ranges of a remote file.
+
+    The last range is cached, because readers read many small adjacent ranges.
+    """
 
     def __init__(self, file: ReadableFile) -> None:
         self._file = file
@@ -142,7 +147,7 @@ class RangedFile:
 
 @contextmanager
 def open_file(storage: FileStorage, path: str) -> Iterator[pa.NativeFile]:
-    """Open a file of any storage as an Arrow file."""
+    """Open a file in any storage as an Arrow file."""
     if isinstance(storage, LocalStorage):
         with pa.OSFile(path) as file:
             yield file
@@ -154,7 +159,7 @@ def open_file(storage: FileStorage, path: str) -> Iterator[pa.NativeFile]:
 
 
 def corrupt_file(problem: Exception) -> UnreadableFile:
-    """The error for a file that made a library fail."""
+    """The error for a file that a library failed to read."""
     reason = f"Its rows cannot be read: {type(problem).__name__}: {problem}"
     return UnreadableFile("corrupt_file", reason)
 
@@ -167,7 +172,8 @@ def batch_rows(bytes_per_row: float) -> int:
 def select_row_groups(count: int, task: FileTask) -> tuple[list[int], float]:
     """The row groups of a task's portion and sample, and the share of their rows to read.
 
-    A sample takes whole row groups, evenly spread; single rows only if one group is too much.
+    A sample consists of entire row groups, evenly spread over the file. Only if the sample is
+    smaller than one row group, a share of its rows is read.
     """
     number, portions = task.portion
     groups = list(range(number * count // portions, (number + 1) * count // portions))

@@ -1,4 +1,4 @@
-"""Rows of CSV and JSON files in any encoding and compression."""
+"""Reads rows of CSV and JSON files in any encoding and compression."""
 
 import codecs
 import csv
@@ -35,7 +35,7 @@ _SPACE: Final = " "
 
 
 class TextFile(Content):
-    """An opened text file: a sample of it, and all of it as UTF-8."""
+    """An open text file; returns a sample of its content, or all of it as UTF-8."""
 
     def __init__(self, file: pa.NativeFile) -> None:
         self._file = file
@@ -59,13 +59,13 @@ class TextFile(Content):
 
     def _open_decompressed(self) -> pa.NativeFile:
         self._file.seek(0)
-        stored = pa.PythonFile(_UnclosedInput(self._file), "r")
+        stored = pa.PythonFile(_UnclosableInput(self._file), "r")
         if self._compression is None:
             return stored
         return pa.CompressedInputStream(stored, _CODECS[self._compression.name])
 
 
-class _UnclosedInput(io.RawIOBase):
+class _UnclosableInput(io.RawIOBase):
     """A file that stays open when a reader closes it."""
 
     def __init__(self, file: pa.NativeFile) -> None:
@@ -82,7 +82,7 @@ class _UnclosedInput(io.RawIOBase):
 def read_csv(
     file: pa.NativeFile, task: FileTask, wanted: Mapping[str, DataType]
 ) -> Iterator[RowBatch]:
-    """Yield the wanted columns as texts, with nulls for texts such as `NA`."""
+    """Yield the wanted columns as text; values such as `NA` become null."""
     content = TextFile(file)
     suffix = hints_from_name(task.path.rpartition("/")[2]).suffix
     dialect = dialect_of(content, suffix=suffix)
@@ -98,10 +98,10 @@ def read_csv(
 def _split_at_delimiter(
     text: io.BufferedReader, task: FileTask, dialect: CsvDialect
 ) -> Iterator[pa.RecordBatch]:
-    irregular: list[str] = []
+    irregular_lines: list[str] = []
 
     def collect(row: arrow_csv.InvalidRow) -> str:
-        irregular.append(row.text)
+        irregular_lines.append(row.text)
         return "skip"
 
     schema = _schema(task)
@@ -136,12 +136,12 @@ def _split_at_delimiter(
             yield reader.read_next_batch()
         except StopIteration:
             break
-        # Rows with another number of cells are also counted.
-        if len(irregular) > _ROWS_PER_BATCH:
-            yield _batch_of_lines(irregular, schema, dialect)
-            irregular.clear()
-    if irregular:
-        yield _batch_of_lines(irregular, schema, dialect)
+        # Rows with another number of cells are counted, too.
+        if len(irregular_lines) > _ROWS_PER_BATCH:
+            yield _batch_of_lines(irregular_lines, schema, dialect)
+            irregular_lines.clear()
+    if irregular_lines:
+        yield _batch_of_lines(irregular_lines, schema, dialect)
 
 
 def _batch_of_lines(lines: Iterable[str], schema: pa.Schema, dialect: CsvDialect) -> pa.RecordBatch:
@@ -181,14 +181,15 @@ def _batch_of_rows(rows: Iterable[Sequence[str]], schema: pa.Schema) -> pa.Recor
 
 
 def _schema(task: FileTask) -> pa.Schema:
-    # Column names in files may not be valid Unicode, as Arrow requires.
+    # Use generated names: names in files may not be valid Unicode, which Arrow requires.
     return pa.schema([(f"c{number}", pa.string()) for number in range(len(task.names))])
 
 
 _MAX_RECORD_BYTES: Final = 64 * 1024 * 1024
 _RECORDS_PER_BATCH: Final = 16 * 1024
 _SEPARATORS: Final = re.compile(r"[ \t\r\n,]*")
-_VALUE: Final = ("value",)
+# The names of the columns of files whose values are not objects.
+_VALUE_NAMES: Final = ("value",)
 
 _fast_decoder = msgspec.json.Decoder()
 _tolerant_decoder = json.JSONDecoder()
@@ -197,7 +198,7 @@ _tolerant_decoder = json.JSONDecoder()
 def read_json(
     file: pa.NativeFile, task: FileTask, wanted: Mapping[str, DataType]
 ) -> Iterator[RowBatch]:
-    """Yield the records of JSON lines, of an array, or of consecutive objects."""
+    """Yield the records of a file with JSON lines, an array, or consecutive objects."""
     text = TextFile(file).text()
     constants = {name for name, _ in task.constants} - {*task.names}
     types = {name: type for name, type in wanted.items() if name not in constants}
@@ -209,10 +210,10 @@ def read_json(
 
 
 def _has_json_lines(text: io.BufferedReader) -> bool:
-    """Whether the first line is a record by itself."""
+    """Whether the first line is a complete record."""
     head = text.peek(_BLOCK_BYTES).lstrip()
-    line, ends, _ = head.partition(b"\n")
-    if not ends or not line.startswith(b"{"):
+    line, newline, _ = head.partition(b"\n")
+    if not newline or not line.startswith(b"{"):
         return False
     try:
         _fast_decoder.decode(line)
@@ -263,7 +264,7 @@ def _is_readable_by_arrow(type: DataType) -> bool:
 
 
 def _read_with_arrow(block: bytes, schema: pa.Schema | None) -> RowBatch | None:
-    """The records read by Arrow; None if one of them does not have the expected types."""
+    """Read records with Arrow; None if any of them does not have the expected types."""
     if schema is None:
         return None
     try:
@@ -298,8 +299,8 @@ def _read_values(
     text: io.BufferedReader, types: Mapping[str, DataType], task: FileTask
 ) -> Iterator[RowBatch]:
     values = _JsonValues(text)
-    while batch := list(islice(values, _RECORDS_PER_BATCH)):
-        yield _batch(batch, types, task)
+    while chunk := list(islice(values, _RECORDS_PER_BATCH)):
+        yield _batch(chunk, types, task)
     if values.bad_records:
         yield RowBatch(0, 0, {}, bad_records=values.bad_records)
 
@@ -317,7 +318,7 @@ class _JsonValues:
 
     def __iter__(self) -> Iterator[Any]:
         while True:
-            self._position = self._after_space()
+            self._position = self._skip_separators()
             if self._position == len(self._buffer):
                 if not self._read_more():
                     return
@@ -340,12 +341,15 @@ class _JsonValues:
                 self._position = end
                 yield value
 
-    def _after_space(self) -> int:
-        space = _SEPARATORS.match(self._buffer, self._position)
-        return space.end() if space else self._position
+    def _skip_separators(self) -> int:
+        separators = _SEPARATORS.match(self._buffer, self._position)
+        return separators.end() if separators else self._position
 
     def _read_more(self) -> bool:
-        """Read more, doubling for long values; return False at the end or beyond the limit."""
+        """Read more text, twice as much for long values.
+
+        Returns False at the end of the text, or if the current value exceeds the limit.
+        """
         rest = self._buffer[self._position :]
         if self._at_end or len(rest) > _MAX_RECORD_BYTES:
             return False
@@ -355,18 +359,18 @@ class _JsonValues:
         return bool(data)
 
     def _skip_invalid(self) -> bool:
-        """Skip an invalid value; return False if no other follows."""
+        """Skip an invalid value; return False if no other value follows."""
         self.bad_records += 1
-        following = self._buffer.find("\n{", self._position + 1)
-        self._position = following + 1 if following >= 0 else len(self._buffer)
-        return following >= 0
+        next_line = self._buffer.find("\n{", self._position + 1)
+        self._position = next_line + 1 if next_line >= 0 else len(self._buffer)
+        return next_line >= 0
 
 
 def _batch(values: Sequence[Any], types: Mapping[str, DataType], task: FileTask) -> RowBatch:
     records = [value for value in values if isinstance(value, dict)]
-    if not records and task.names == _VALUE:
+    if not records and task.names == _VALUE_NAMES:
         # Arrays of numbers or texts have a single column.
-        records = [{_VALUE[0]: value} for value in values]
+        records = [{_VALUE_NAMES[0]: value} for value in values]
     if (name := name_of_unnamed_column(task.names)) in types:
         records = [{name: record.get(""), **record} for record in records]
     return RowBatch(

@@ -1,6 +1,6 @@
 """Converts values of files to Arrow arrays of the column's type.
 
-Values that do not fit the type are misfits, which are counted.
+Values that do not fit the type are called misfits; they are counted and replaced by null.
 """
 
 import decimal
@@ -48,32 +48,33 @@ def mixed_array(arrays: Sequence[pa.Array]) -> pa.Array:
 
 
 def mixed_parts(column: pa.Array) -> list[pa.Array]:
-    """The arrays of a mixed column, one for each type."""
+    """The arrays in a mixed column, one for each type."""
     rows = column.storage
     return [pc.struct_field(rows, [number]) for number in range(rows.type.num_fields)]
 
 
-_DUMMY_DAY: Final = "1970-01-01"
-# Digits beyond microseconds.
+# Any day, to parse times of the day as timestamps.
+_ANY_DAY: Final = "1970-01-01"
+# Matches the digits after microseconds.
 _NANOSECOND_DIGITS: Final = r"(\.\d{6})\d+"
 _MAX_INT64: Final = 2**63 - 1
-_PER_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-_BYTES_OF: Final = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary()}
-# Families of types; a cast between two of them would change the meaning of values.
+_UNITS_PER_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_BYTES_TYPE_OF_TEXT: Final = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary()}
+# A cast between types of different families would change the meaning of values.
 _FAMILIES: Final[dict[str, Callable[[pa.DataType], bool]]] = {
     "boolean": pa.types.is_boolean,
-    "whole": pa.types.is_integer,
+    "integer": pa.types.is_integer,
     "number": lambda type: pa.types.is_floating(type) or pa.types.is_decimal(type),
     "date": pa.types.is_date,
     "timestamp": pa.types.is_timestamp,
     "time": pa.types.is_time,
     "duration": pa.types.is_duration,
 }
-_COMPATIBLE_FAMILIES: Final = ({"date", "timestamp"}, {"whole", "number"})
-# Patterns that all texts of a type match.
-_PATTERNS: Final = {
+_COMPATIBLE_FAMILIES: Final = ({"date", "timestamp"}, {"integer", "number"})
+# Patterns for texts that can be cast to a type of a family.
+_TEXT_PATTERNS: Final = {
     "boolean": r"(?i)^(true|false|0|1)$",
-    "whole": r"^-?[0-9]{1,20}$",
+    "integer": r"^-?[0-9]{1,20}$",
     "number": r"(?i)^-?(inf|infinity|nan|([0-9]+\.?[0-9]*|\.[0-9]+)(e[-+]?[0-9]+)?)$",
     "date": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
     "timestamp": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}",
@@ -84,9 +85,9 @@ _CAST_ERRORS: Final = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTyp
 
 
 class ColumnValues(NamedTuple):
-    """The values of a column in some rows, with nulls for misfits, which are counted.
+    """The values of a column in a batch; misfits are null, and are counted.
 
-    For `opaque` values, only their presence is known.
+    Of `opaque` values, only the presence is known.
     """
 
     array: pa.Array
@@ -127,9 +128,9 @@ def arrow_type(leaf: ProfiledColumn) -> pa.DataType | None:
 
 
 def column_values(leaf: ProfiledColumn, column: pa.Array | None, rows: int) -> ColumnValues:
-    """The values of a column, taken from a column of a file; nulls if it is missing there.
+    """The values of a leaf column, given the column of the file; nulls if the file has none.
 
-    A member of a struct is null where the struct is.
+    A member of a struct is null where the struct is null.
     """
     target = arrow_type(leaf)
     if column is None or pa.types.is_null(column.type):
@@ -146,9 +147,9 @@ def column_values(leaf: ProfiledColumn, column: pa.Array | None, rows: int) -> C
         return column_values(leaf._replace(names=leaf.names[1:]), member, rows)
     misfits = 0
     if _is_text(array):
-        array, misfits, _ = _cast_in_halves(array.cast(_BYTES_OF[array.type]), array.type)
-    found = _to_type(leaf, array, target)
-    return found._replace(misfits=found.misfits + misfits)
+        array, misfits, _ = _cast_in_halves(array.cast(_BYTES_TYPE_OF_TEXT[array.type]), array.type)
+    values = _to_type(leaf, array, target)
+    return values._replace(misfits=values.misfits + misfits)
 
 
 def _member_array(structs: pa.Array, name: str) -> pa.Array | None:
@@ -156,8 +157,8 @@ def _member_array(structs: pa.Array, name: str) -> pa.Array | None:
     if index < 0:
         return None
     if pa.types.is_union(structs.type.field(index).type):
-        # Arrow aborts the process on unions in null structs. Only the presence of unions is
-        # measured, so they are replaced by a struct, which no leaf column has as its type.
+        # Arrow aborts the process on unions in null structs. Only their presence is measured, so
+        # they are replaced by a struct, which is not the type of any leaf column.
         return pa.StructArray.from_arrays([structs.is_valid()], [name], mask=structs.is_null())
     return pc.struct_field(structs, [index])
 
@@ -170,7 +171,7 @@ def _to_type(leaf: ProfiledColumn, array: pa.Array, target: pa.DataType | None) 
         is_list = is_nested and not pa.types.is_struct(array.type)
         return ColumnValues(array) if is_list else _all_misfits(array, None)
     if is_nested and leaf.type == JSON:
-        # Delta encodes variants in binary.
+        # Delta stores variants as structs of binary values.
         return ColumnValues(array, opaque=True)
     if target is None:
         return ColumnValues(array)
@@ -184,7 +185,7 @@ def _all_misfits(array: pa.Array, target: pa.DataType | None) -> ColumnValues:
 
 
 def _is_castable(type: pa.DataType, target: pa.DataType) -> bool:
-    """Whether values can be cast to another type; all can be cast to text."""
+    """Whether values can be cast to another type; every type can be cast to text and back."""
     families = {_family(type), _family(target)}
     return "text" in families or len(families) == 1 or families in _COMPATIBLE_FAMILIES
 
@@ -197,7 +198,7 @@ def _family(type: pa.DataType) -> str:
 
 
 def as_integers(leaf: ProfiledColumn, array: pa.Array) -> pa.Array:
-    """Dates and times as integers; other values unchanged."""
+    """Convert dates and times to integers; other values are returned unchanged."""
     if leaf.kind == "date":
         return array.view(pa.int32()).cast(pa.int64())
     return array.view(pa.int64()) if leaf.kind in INTEGRAL_KINDS else array
@@ -225,19 +226,21 @@ def _cast(array: pa.Array, target: pa.DataType) -> ColumnValues:
             if has_time and target.unit == "us":
                 array = pc.replace_substring_regex(array, _NANOSECOND_DIGITS, r"\1")
     candidates = _drop_obvious_misfits(array, target)
-    found = _cast_in_halves(candidates, target)
-    return found._replace(misfits=found.misfits + candidates.null_count - array.null_count)
+    values = _cast_in_halves(candidates, target)
+    return values._replace(misfits=values.misfits + candidates.null_count - array.null_count)
 
 
 def _drop_obvious_misfits(array: pa.Array, target: pa.DataType) -> pa.Array:
     """Replace most misfits by null, because finding them by failed casts is slow."""
-    if _is_text(array) and (pattern := _PATTERNS.get(_family(target))):
+    if _is_text(array) and (pattern := _TEXT_PATTERNS.get(_family(target))):
         is_match = pc.match_substring_regex(array, pattern)
     elif pa.types.is_floating(array.type) and pa.types.is_integer(target):
         doubles = array.cast(pa.float64())
         is_match = pc.equal(pc.floor(doubles), doubles)
     elif pa.types.is_timestamp(array.type) and pa.types.is_timestamp(target):
-        max_value = _MAX_INT64 // max(1, _PER_SECOND[target.unit] // _PER_SECOND[array.type.unit])
+        max_value = _MAX_INT64 // max(
+            1, _UNITS_PER_SECOND[target.unit] // _UNITS_PER_SECOND[array.type.unit]
+        )
         counts = array.view(pa.int64())
         is_match = pc.and_(pc.less_equal(counts, max_value), pc.greater_equal(counts, -max_value))
     else:
@@ -250,7 +253,7 @@ def _is_text(array: pa.Array) -> bool:
 
 
 def _strip_texts(texts: pa.Array) -> pa.Array:
-    """Texts without surrounding spaces and plus signs."""
+    """The texts without surrounding spaces and plus signs; texts such as `NA` become null."""
     texts = pc.replace_substring_regex(pc.utf8_trim_whitespace(texts), r"^\+", "")
     nulls = pc.is_in(texts, value_set=pa.array(sorted(NULLS - {""}), texts.type))
     return pc.if_else(nulls, pa.scalar(None, texts.type), texts)
@@ -258,26 +261,26 @@ def _strip_texts(texts: pa.Array) -> pa.Array:
 
 def _convert(array: pa.Array, target: pa.DataType) -> pa.Array:
     if pa.types.is_timestamp(array.type) and pa.types.is_timestamp(target):
-        # Times without a zone are UTC, as in the Spark session.
+        # Timestamps without a zone are in UTC, as in the Spark session.
         array = array.cast(pa.timestamp(array.type.unit, tz=target.tz))
         return array.cast(options=pc.CastOptions(target, allow_time_truncate=True))
     if pa.types.is_timestamp(target) and target.tz and _is_text(array):
         try:
             return array.cast(target)
         except _CAST_ERRORS:
-            # Texts without a zone are UTC too, as in Delta's partition values.
+            # Texts without a zone are in UTC, too, as in Delta's partition values.
             return array.cast(pa.timestamp(target.unit)).cast(target)
     if pa.types.is_time(target) and _is_text(array):
         # Arrow casts texts to timestamps, but not to times.
-        day, between = (pa.scalar(text, array.type) for text in (_DUMMY_DAY, "T"))
-        timestamps = pc.binary_join_element_wise(day, array, between)
+        day, separator = (pa.scalar(text, array.type) for text in (_ANY_DAY, "T"))
+        timestamps = pc.binary_join_element_wise(day, array, separator)
         return timestamps.cast(pa.timestamp(target.unit)).cast(target)
-    # Integers may be rounded to doubles.
+    # Allow that integers lose precision when they are cast to doubles.
     return array.cast(target, safe=not pa.types.is_floating(target) or _is_text(array))
 
 
 def _cast_in_halves(array: pa.Array, target: pa.DataType) -> ColumnValues:
-    """Cast the values that fit; halve the array until only misfits fail."""
+    """Cast the values that fit: if the cast fails, cast both halves of the array separately."""
     try:
         return ColumnValues(_convert(array, target))
     except _CAST_ERRORS:
@@ -290,7 +293,7 @@ def _cast_in_halves(array: pa.Array, target: pa.DataType) -> ColumnValues:
 
 
 _ARRAY_ERRORS: Final = (pa.ArrowException, OverflowError, TypeError, ValueError, AttributeError)
-# The Python types of each kind. Arrow would also accept others and change their meaning.
+# The Python types of each kind. Arrow would accept other types, too, but change their meaning.
 _PYTHON_TYPES: Final[Mapping[ColumnValueKind, frozenset[type]]] = {
     "boolean": frozenset({bool}),
     "integer": frozenset({int}),
@@ -309,7 +312,7 @@ _PYTHON_TYPES: Final[Mapping[ColumnValueKind, frozenset[type]]] = {
 def arrays_from_records(
     records: Sequence[Mapping[str, Any]], types: Mapping[str, DataType]
 ) -> dict[str, pa.Array]:
-    """Convert records with any content to columns."""
+    """Convert records to columns of these types; values may have any type."""
     return {
         name: array_from_values([record.get(name) for record in records], type)
         for name, type in types.items()
@@ -317,7 +320,7 @@ def arrays_from_records(
 
 
 def array_from_values(values: Sequence[Any], type: DataType) -> pa.Array:
-    """Values as an array of a type, or as a mixed array if some are of other types."""
+    """Values as an array of a type, or as a mixed array if some values have other types."""
     match type:
         case Struct(members) if members:
             return _nested_array(values, Mapping, partial(_struct_array, members=members))
@@ -332,9 +335,9 @@ def array_from_values(values: Sequence[Any], type: DataType) -> pa.Array:
 def _nested_array(
     values: Sequence[Any], kind: type, build: Callable[[Sequence[Any]], pa.Array]
 ) -> pa.Array:
-    fitting = [value if isinstance(value, kind) else None for value in values]
-    array = build(fitting)
-    is_misfit = [value is not each or None for value, each in zip(values, fitting, strict=True)]
+    matching = [value if isinstance(value, kind) else None for value in values]
+    array = build(matching)
+    is_misfit = [value is not each or None for value, each in zip(values, matching, strict=True)]
     return mixed_array([array, pa.array(is_misfit, pa.bool_())]) if any(is_misfit) else array
 
 
@@ -365,7 +368,7 @@ def _scalar_array(values: Sequence[Any], leaf: ProfiledColumn) -> pa.Array:
     if leaf.kind == "opaque":
         return pa.array([None if value is None else True for value in values], pa.bool_())
     if leaf.kind == "bytes":
-        # Other formats have UUIDs as bytes.
+        # Other formats store UUIDs as bytes.
         values = [each.bytes if isinstance(each, uuid.UUID) else each for each in values]
     kinds = {*map(type, values)} - {NoneType}
     if leaf.kind == "text" and kinds != {str}:
@@ -376,7 +379,7 @@ def _scalar_array(values: Sequence[Any], leaf: ProfiledColumn) -> pa.Array:
             return pa.array(values, arrow_type(leaf))
         except _ARRAY_ERRORS:
             pass
-    # Decimals that are not cast have to be the first part.
+    # Sort the expected type first: of decimals without precision, only the first part is used.
     ordered = sorted(kinds, key=lambda kind: kind not in expected or kind is int)
     return mixed_array([_array_of_type(values, each) for each in ordered])
 

@@ -20,7 +20,7 @@ from lumos.model.types import (
     Timestamp,
 )
 from lumos.schemas.comparison import compare
-from lumos.schemas.compatibility import judge
+from lumos.schemas.compatibility import classify
 
 # Table formats have a log, which replaces the partitions and statistics of a metastore.
 LOG_FORMATS: Final = frozenset(("delta", "hudi", "iceberg"))
@@ -42,7 +42,7 @@ def schema_findings(
         return ()
     names = {key.lower() for key in keys}
     with_types = format in _FORMATS_WITH_TYPES
-    return judge(
+    return classify(
         compare(
             _comparable(table, names, with_types=with_types),
             _comparable(files, names, with_types=with_types),

@@ -40,16 +40,18 @@ _PROPERTIES: Final[dict[type[AnySchemaChange], str]] = {
 
 
 def apply(changes: Iterable[AnySchemaChange], schema: Schema) -> Schema:
-    """The schema after the changes; `compare(a, b)` applied to `a` has the full fingerprint of `b`.
+    """The schema after the changes.
 
-    Field ids stay. Native types stay if the type does not change, since changes have none.
+    `compare(a, b)`, applied to `a`, results in the full fingerprint of `b`. Changes contain neither
+    field ids nor native types: field ids are not changed, and a native type is dropped if the type
+    changes.
     """
     changes = tuple(changes)
     by_column: dict[str, list[AnySchemaChange]] = {}
     for change in changes:
         by_column.setdefault(column_of(change.path), []).append(change)
 
-    def changed(field: Field, path: str) -> Field:
+    def apply_to_column(field: Field, path: str) -> Field:
         column_changes = by_column.get(path)
         return (
             field
@@ -59,7 +61,9 @@ def apply(changes: Iterable[AnySchemaChange], schema: Schema) -> Schema:
 
     return Schema(
         fields=tuple(
-            _SiblingChanges(changes).rebuild(schema.fields, "", changed, lambda field: field)
+            _SiblingChanges(changes).rebuild(
+                schema.fields, "", apply_to_column, lambda field: field
+            )
         )
     )
 
@@ -69,7 +73,7 @@ def _to_member(field: Field) -> Member:
 
 
 class _SiblingChanges:
-    """Added, removed and reordered siblings, by the path of their parent."""
+    """The added, removed and reordered siblings, by the path of their parent."""
 
     def __init__(self, changes: Iterable[AnySchemaChange]) -> None:
         self._removed: set[str] = set()
@@ -88,15 +92,15 @@ class _SiblingChanges:
         self,
         parts: Sequence[Part],
         parent: str,
-        changed: Callable[[Part, str], Part],
+        apply_to_part: Callable[[Part, str], Part],
         create: Callable[[Field], Part],
     ) -> list[Part]:
-        """Apply the changes to siblings and return them in their new order."""
+        """The siblings after the changes, in their new order."""
         remaining: dict[str, Part] = {}
         for part in parts:
             path = child(parent, part.name)
             if path not in self._removed:
-                remaining[part.name] = changed(part, path)
+                remaining[part.name] = apply_to_part(part, path)
         order = self._order.get(parent, tuple(remaining))
         if remaining.keys() != set(order):
             raise MisuseError(
@@ -110,7 +114,7 @@ class _SiblingChanges:
 
 
 class _ColumnChanges:
-    """The changes of one column."""
+    """The changes to one column."""
 
     def __init__(self, changes: Sequence[AnySchemaChange]) -> None:
         self._changes = changes

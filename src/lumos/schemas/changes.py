@@ -1,4 +1,4 @@
-"""Filters, reports and prunes the events of `lumos changes`."""
+"""Reads, reports and prunes change events; used by `lumos changes` and others."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -27,7 +27,7 @@ MILESTONES: Final = (
     EventType.SPLIT,
 )
 _BATCH_SIZE: Final = 200
-# Events per response to clients that follow the change log.
+# The maximum number of events in a response to clients that follow the change log.
 _MAX_LATEST_EVENTS: Final = 1_000
 _END_OF_TIME: Final = datetime.max.replace(tzinfo=UTC)
 _MAX_CACHED_SCHEMAS: Final = 5_000
@@ -35,10 +35,10 @@ _PRUNE_BATCH: Final = 10_000
 
 
 class EventReport(Report, frozen=True, kw_only=True):
-    """A change event; it has schemas if the schema changed.
+    """A change event; `old_schema` and `new_schema` are only set if the schema changed.
 
-    `affected_downstream` are the datasets that the change affects; `affected` lists those that
-    break or may break, with positions and owners, and is null if nothing was downstream.
+    `affected_downstream` are the datasets that the change affects. `affected` lists those that
+    break or may break, with positions and owners; it is null if there were no downstream datasets.
     """
 
     event_id: str
@@ -64,9 +64,10 @@ class EventReport(Report, frozen=True, kw_only=True):
 
 
 class ChangesSummary(Report, frozen=True, kw_only=True):
-    """The number of events, of breaking events and of their datasets.
+    """The number of events, of breaking events, and of datasets with events.
 
-    `breaking_changes` are counted as in the report of `lumos ingest`: an event may have several.
+    `breaking_changes` is the number of breaking changes, of which an event may have several; the
+    report of `lumos ingest` counts them in the same way.
     """
 
     events: int
@@ -117,7 +118,7 @@ class SplitDataset(Report, frozen=True, kw_only=True):
 
 
 class ForgetReport(Report, frozen=True, kw_only=True):
-    """The result of `lumos db prune`: how many events of new data were deleted."""
+    """The result of `lumos db prune`: the number of deleted events, which were about new data."""
 
     format_version: str = FORMAT_VERSION
     before: datetime | None
@@ -164,11 +165,11 @@ class ChangeHistory:
         limit: int | None = None,
         after: str | None = None,
     ) -> Iterator[EventReport]:
-        """The events of `Lumos.changes`, read from the store lazily: for millions of events."""
+        """Yield the events of `Lumos.changes` while they are read; for millions of events."""
         self._require_tracking()
         store = self._store()
         now = datetime.now(UTC)
-        start, end = _parse_moment(since, now), _parse_moment(until, now, end=True)
+        start, end = _parse_time(since, now), _parse_time(until, now, end=True)
         if start is not None and end is not None and start > end:
             raise MisuseError(
                 f"The period ends ({end:%Y-%m-%d %H:%M}) before it begins ({start:%Y-%m-%d %H:%M})."
@@ -185,9 +186,10 @@ class ChangeHistory:
         return _event_reports(store.change_log, store.change_log.events(event_filter))
 
     def latest(self, after: int | None = None) -> "LatestChanges":
-        """The changes recorded after a position, oldest first; without one, only the position.
+        """The changes recorded after a position, oldest first.
 
-        To follow the change log, call it again with the position of the last answer.
+        Without `after`, only the current position is returned. To follow the change log, call this
+        again with the position in the last result.
         """
         self._require_tracking()
         log = self._store().change_log
@@ -204,9 +206,9 @@ class ChangeHistory:
         )
 
     def forget_old(self, older_than: str | timedelta | None = None) -> ForgetReport:
-        """Delete old events of new data; all other events are kept.
+        """Delete old events that only record new data; no other events are deleted.
 
-        Without an age, storage.modified_retention_days decides.
+        The default age is `storage.modified_retention_days`.
         """
         return forget_old_events(self._store(), older_than, days=self._retention_days)
 
@@ -220,13 +222,13 @@ def _urns(store: Store, text: str) -> frozenset[str]:
         urn = find_urn(store, text)
     except UnknownDataset:
         # The dataset may have been renamed or merged.
-        if former := store.change_log.urns(pattern):
-            return former
+        if former_urns := store.change_log.urns(pattern):
+            return former_urns
         raise
     return store.change_log.urns(DatasetPattern(urn))
 
 
-def _parse_moment(
+def _parse_time(
     text: str | datetime | None, now: datetime, *, end: bool = False
 ) -> datetime | None:
     return parse_time(text, now=now, end=end) if isinstance(text, str) else text
@@ -276,7 +278,7 @@ def _dataset_events(
 
 
 def schema_versions_of(store: Store, dataset: KnownDataset) -> dict[str, str]:
-    """The schema version of every cloud version that a dataset had, oldest first."""
+    """The schema version of each cloud version that a dataset had, oldest first."""
     version_changes = [
         _step(each.cloud_version, each.version)
         for each in store.schemas.steps(urn=dataset.urn, until=_END_OF_TIME)
@@ -286,7 +288,7 @@ def schema_versions_of(store: Store, dataset: KnownDataset) -> dict[str, str]:
         for each in store.change_log.steps(_dataset_events(store, dataset))
     ]
     current = _step(dataset.cloud_version, dataset.schema_version)
-    # Events are recorded newest first; the last event of a cloud version takes precedence.
+    # The change log returns events newest first. The last event of a cloud version is used.
     return versions_by_cloud_version([*version_changes, current], reversed(recorded))
 
 
@@ -297,14 +299,16 @@ def _step(cloud_version: str, schema_version: str) -> VersionStep:
 def milestones_of(
     store: Store, datasets: Collection[KnownDataset]
 ) -> dict[str, tuple[Milestone, ...]]:
-    """Deletions, restorations, renamings, merges and splits by dataset, newest first."""
-    known = {each.urn: each for each in datasets}
-    # A URN may be the current one of a dataset and the former one of another.
-    bearers = {urn: [dataset] for urn, dataset in known.items()}
-    for former, current in store.change_log.former_urns(known).items():
-        bearers.setdefault(former, []).append(known[current])
-    found: dict[str, list[Milestone]] = {urn: [] for urn in known}
-    for event in store.change_log.events(EventFilter(urns=frozenset(bearers), types=MILESTONES)):
+    """The deletions, restorations, renamings, merges and splits by dataset, newest first."""
+    by_current_urn = {each.urn: each for each in datasets}
+    # A URN may be the current URN of one dataset and a former URN of another.
+    datasets_by_urn = {urn: [dataset] for urn, dataset in by_current_urn.items()}
+    for former, current in store.change_log.former_urns(by_current_urn).items():
+        datasets_by_urn.setdefault(former, []).append(by_current_urn[current])
+    milestones: dict[str, list[Milestone]] = {urn: [] for urn in by_current_urn}
+    for event in store.change_log.events(
+        EventFilter(urns=frozenset(datasets_by_urn), types=MILESTONES)
+    ):
         milestone = Milestone(
             timestamp=event.at,
             event=event.type,
@@ -312,11 +316,11 @@ def milestones_of(
             schema_version=event.schema_version,
             summary=event.summary,
         )
-        for dataset in bearers[event.urn]:
+        for dataset in datasets_by_urn[event.urn]:
             # Another dataset may have had the same URN before.
             if event.at >= dataset.created_at:
-                found[dataset.urn].append(milestone)
-    return {urn: tuple(milestones) for urn, milestones in found.items()}
+                milestones[dataset.urn].append(milestone)
+    return {urn: tuple(each) for urn, each in milestones.items()}
 
 
 def last_split(store: Store, urn: str) -> SplitDataset | None:
@@ -376,7 +380,7 @@ class ChangesTally:
 
     @property
     def summary(self) -> ChangesSummary:
-        """The counts of the events so far."""
+        """The counts of the events that were iterated so far."""
         return ChangesSummary(
             events=self._count,
             breaking=self._breaking,
@@ -386,13 +390,13 @@ class ChangesTally:
 
 
 def forget_old_events(store: Store, age: str | timedelta | None, *, days: int) -> ForgetReport:
-    """Delete events of new data that are older than `age` or else `days` (0 keeps all)."""
+    """Delete events about new data that are older than `age`, or else `days` (0 deletes none)."""
     now = datetime.now(UTC)
     max_age = _parse_age(age) if age is not None else timedelta(days=days) if days else None
     if max_age is None:
         return ForgetReport(before=None, removed=0)
     before, removed = now - max_age, 0
-    # In batches, so that other writers do not wait long.
+    # Delete in batches, so that other writers do not wait long.
     while count := store.change_log.delete_modified(before=before, limit=_PRUNE_BATCH):
         removed += count
     if removed:

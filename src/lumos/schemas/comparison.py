@@ -1,4 +1,4 @@
-"""Compares two schemas at any depth."""
+"""Compares two schemas, including nested fields."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar
@@ -26,7 +26,7 @@ FieldT = TypeVar("FieldT", Field, NestedField)
 
 
 class _NestedAnnotations(NamedTuple):
-    """The annotations of nested fields of a column, by path, before and after."""
+    """The annotations of the nested fields of a column, by path, before and after a change."""
 
     before: Mapping[str, NestedField]
     after: Mapping[str, NestedField]
@@ -37,7 +37,7 @@ class _NestedAnnotations(NamedTuple):
         return cls(old, new)
 
     def without_removed(self, removed: Collection[str]) -> "_NestedAnnotations":
-        """Drop the annotations of removed fields, which are part of the removal."""
+        """Drop the annotations of removed fields: they are part of the removal of the field."""
         remaining = {
             path: annotations for path, annotations in self.before.items() if path not in removed
         }
@@ -50,8 +50,8 @@ _NO_ANNOTATIONS: Final = _NestedAnnotations({}, {})
 def compare(before: Schema, after: Schema) -> tuple[AnySchemaChange, ...]:
     """The changes from one schema to the other, in the order of the fields.
 
-    There are no changes if and only if both have the same full fingerprint, which ignores native
-    types and field ids.
+    There are no changes exactly if both schemas have the same full fingerprint. Native types and
+    field ids are not compared.
     """
     if before == after:
         return ()
@@ -102,7 +102,7 @@ def _sibling_changes(
 
 
 def _as_field(field: Field | Member, path: str, nested: Mapping[str, NestedField]) -> Field:
-    """The column itself, or a struct member as a field with its annotations."""
+    """The column, or a struct member converted to a field with its annotations."""
     if isinstance(field, Field):
         return field
     annotations = nested.get(path) or NestedField(path=path)
@@ -220,7 +220,7 @@ def _annotation_changes(before: FieldT, after: FieldT, path: str) -> Iterator[An
 def _nested_annotation_changes(
     nested: _NestedAnnotations, type_changes: Sequence[AnySchemaChange]
 ) -> Iterator[AnySchemaChange]:
-    """Changed annotations of nested fields, except those that were added or removed."""
+    """Yield changed annotations of nested fields, except for added and removed fields."""
     if nested.before == nested.after:
         return
     added_or_removed = [

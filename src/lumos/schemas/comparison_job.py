@@ -1,6 +1,7 @@
-"""Compares two schema inventories on Spark, of any size.
+"""Compares two schema inventories of any size on Spark.
 
-Fingerprints are joined first; only schemas that differ are read, and executors decode them.
+The fingerprints are joined first. Only schemas with different fingerprints are read and decoded, on
+executors.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -19,7 +20,7 @@ _CHANGES: Final = pa.schema(
         ("urn", _TEXT),
         ("path", _TEXT),
         ("kind", _TEXT),
-        # Both sides are JSON, since they may be strings, lists of names, or booleans.
+        # The values before and after are JSON: they may be strings, lists of names, or booleans.
         ("before", _TEXT),
         ("after", _TEXT),
         ("consumer", _TEXT),
@@ -34,15 +35,16 @@ _CHANGES_IN_SPARK: Final = ", ".join(
     f"{field.name} {'string' if field.type == _TEXT else 'array<string>'}" for field in _CHANGES
 )
 
-# Returns the changes of one dataset as rows, from its URN, both schemas as JSON and its format.
-Judge: TypeAlias = Callable[[str, bytes, bytes, str | None], list[dict[str, Any]]]
+# Compares the schemas of a dataset, given its URN, both schemas as JSON and its format; returns the
+# changes with their verdicts as rows.
+CompareSchemas: TypeAlias = Callable[[str, bytes, bytes, str | None], list[dict[str, Any]]]
 
-# More URNs than this are joined without a broadcast to the executors.
+# Up to this many URNs are broadcast to the executors; more are joined with a shuffle.
 _MAX_BROADCAST_URNS: Final = 500_000
 
 
 class InventoryDiffCounts(NamedTuple):
-    """How many datasets were changed, added and removed, and the changes by consumer verdict."""
+    """The numbers of changed, added and removed datasets, and of changes by consumer verdict."""
 
     changed: int
     added: int
@@ -51,12 +53,12 @@ class InventoryDiffCounts(NamedTuple):
 
 
 def compare_inventories(
-    before: DataFrame, after: DataFrame, *, judge: Judge, to: str
+    before: DataFrame, after: DataFrame, *, compare: CompareSchemas, to: str
 ) -> InventoryDiffCounts:
     """Write the differences of two inventories to a new folder, as Parquet, and count them.
 
-    `datasets` has a row for each dataset that was added, removed or changed; `changes` has a row
-    for each judged change. URNs must be unique in each inventory.
+    Its subfolder `datasets` has a row for each dataset that was added, removed or changed, and its
+    subfolder `changes` a row for each change. URNs must be unique in each inventory.
     """
     spark = before.sparkSession
     for frame in (before, after):
@@ -68,7 +70,9 @@ def compare_inventories(
     pairs = differing_schemas(
         before, after, changed=changed, is_small=counts.get("changed", 0) <= _MAX_BROADCAST_URNS
     )
-    pairs.mapInArrow(apply_judge(judge, _CHANGES), _CHANGES_IN_SPARK).write.parquet(f"{to}/changes")
+    pairs.mapInArrow(apply_comparison(compare, _CHANGES), _CHANGES_IN_SPARK).write.parquet(
+        f"{to}/changes"
+    )
     changes = spark.read.parquet(f"{to}/changes")
     return InventoryDiffCounts(
         changed=changes.select("urn").distinct().count(),
@@ -93,7 +97,7 @@ def _counts(frame: DataFrame, column: str) -> dict[str, int]:
 
 
 def differing_datasets(before: DataFrame, after: DataFrame) -> DataFrame:
-    """Datasets that were added, removed or changed, by their fingerprints; no schema is read."""
+    """The datasets that were added, removed or changed; only fingerprints are read, no schemas."""
     old = before.select("urn", F.col("fingerprint").alias("old_fingerprint"))
     new = after.select("urn", F.col("fingerprint").alias("new_fingerprint"))
     joined = old.join(new, on="urn", how="full_outer")
@@ -121,15 +125,15 @@ def differing_schemas(
     )
 
 
-def apply_judge(
-    judge: Callable[..., Iterable[dict[str, Any]]], row_schema: pa.Schema
+def apply_comparison(
+    compare: Callable[..., Iterable[dict[str, Any]]], row_schema: pa.Schema
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """A function for mapInArrow that calls a judge with the columns of each row."""
+    """A function for mapInArrow that calls `compare` with the columns of each row."""
 
-    def judge_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def compare_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             datasets = zip(*(column.to_pylist() for column in batch.columns), strict=True)
-            judged = [row for dataset in datasets for row in judge(*dataset)]
-            yield pa.RecordBatch.from_pylist(judged, schema=row_schema)
+            rows = [row for dataset in datasets for row in compare(*dataset)]
+            yield pa.RecordBatch.from_pylist(rows, schema=row_schema)
 
-    return judge_batches
+    return compare_batches

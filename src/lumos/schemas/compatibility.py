@@ -1,4 +1,7 @@
-"""Judges changes: do they break unchanged queries (consumer), or reading old data (storage)?"""
+"""Classifies changes by whether they break unchanged queries or the reading of old data.
+
+The verdict on queries is called `consumer`, that on old data `storage`.
+"""
 
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, assert_never
@@ -22,19 +25,21 @@ from lumos.model.change import (
 from lumos.model.paths import KEY, parent_of
 from lumos.model.schema import Field
 from lumos.schemas.renames import RENAME_NOTE, regrouped_paths, suggest_renames
-from lumos.schemas.rules import BREAKING, RULES, Judgement
-from lumos.schemas.type_rules import judge_types
+from lumos.schemas.rules import BREAKING, RULES, CompatibilityRule
+from lumos.schemas.type_rules import select_type_rule
 
-# Formats without declared partition columns: their types are inferred from values in paths.
+# Formats that do not declare partition columns: their types are inferred from the values in paths.
 _INFERRED_PARTITIONS: Final = frozenset({"parquet", "avro", "orc", "csv", "json"})
 _SEVERITY: Final = {verdict: rank for rank, verdict in enumerate(Verdict)}
 _CASE_ONLY_FLAG: Final = "case-only"
-# Queries may read more data, as fewer partitions are pruned.
+# The flag of changes after which queries may read more data, because fewer partitions are pruned.
 _COST_FLAG: Final = "cost"
 
 
-def judge(changes: Iterable[AnySchemaChange], *, format: str | None = None) -> tuple[Finding, ...]:
-    """Judge each change; the findings are sorted by consumer verdict, worst first."""
+def classify(
+    changes: Iterable[AnySchemaChange], *, format: str | None = None
+) -> tuple[Finding, ...]:
+    """Give each change its verdicts; the findings are sorted by consumer verdict, worst first."""
     changes = tuple(changes)
     related = _RelatedChanges.of(changes)
     findings = [_finding(change, format, related) for change in changes]
@@ -48,7 +53,11 @@ def worst_verdict(findings: Iterable[Finding]) -> Verdict | None:
 
 
 class _RelatedChanges(NamedTuple):
-    """What changes imply for each other, by path: case-only, regrouped, or renamed fields."""
+    """The paths of changes that are related to other changes, and notes on likely renames.
+
+    `case_only` are fields that were removed and added with another case, and `regrouped` are fields
+    that were removed and added under another parent.
+    """
 
     case_only: frozenset[str]
     regrouped: frozenset[str]
@@ -73,48 +82,48 @@ class _RelatedChanges(NamedTuple):
 def _case_only(changes: Sequence[AnySchemaChange]) -> frozenset[str]:
     removed = {change.path for change in changes if isinstance(change, FieldRemoved)}
     added = {change.path for change in changes if isinstance(change, FieldAdded)}
-    both = {path.casefold() for path in removed} & {path.casefold() for path in added}
-    return frozenset(path for path in removed | added if path.casefold() in both)
+    in_both = {path.casefold() for path in removed} & {path.casefold() for path in added}
+    return frozenset(path for path in removed | added if path.casefold() in in_both)
 
 
 def _finding(change: AnySchemaChange, format: str | None, related: _RelatedChanges) -> Finding:
     if isinstance(change, FieldRemoved) and change.path in related.regrouped:
-        judgement = RULES["fields-regrouped"]
+        rule = RULES["fields-regrouped"]
     else:
-        judgement = _judge_change(change, format)
-    flags, notes = judgement.flags, judgement.notes(format)
+        rule = _select_rule(change, format)
+    flags, notes = rule.flags, rule.notes(format)
     if change.path in related.case_only:
         flags += (_CASE_ONLY_FLAG,)
     if change.path in related.renames and isinstance(change, FieldAdded | FieldRemoved):
         notes = (related.renames[change.path], *notes)
     return Finding(
         change=change,
-        consumer=judgement.consumer,
-        storage=judgement.storage(format),
-        rule=judgement.rule,
+        consumer=rule.consumer,
+        storage=rule.storage(format),
+        rule=rule.rule,
         flags=flags,
         notes=notes,
-        breaks_if=judgement.breaks_if,
-        holds_if=judgement.holds_if,
+        breaks_if=rule.breaks_if,
+        holds_if=rule.holds_if,
     )
 
 
-def _judge_change(change: AnySchemaChange, format: str | None) -> Judgement:
+def _select_rule(change: AnySchemaChange, format: str | None) -> CompatibilityRule:
     match change:
         case TypeChanged(partition=True):
             if format in _INFERRED_PARTITIONS:
                 return RULES["partition-type"]
-            return _with_cost_flag(judge_types(change.before, change.after))
+            return _with_cost_flag(select_type_rule(change.before, change.after))
         case TypeChanged(before=before, after=after, path=path, key=key):
-            return _judge_as_key(judge_types(before, after, is_map_key=path.endswith(KEY)), key)
+            return _apply_key(select_type_rule(before, after, is_map_key=path.endswith(KEY)), key)
         case FieldAdded(after=field, path=path):
-            return _judge_added_field(field, is_column=not parent_of(path))
+            return _rule_for_added_field(field, is_column=not parent_of(path))
         case FieldRemoved(before=field):
-            judgement = RULES["field-removed"]
-            return _with_cost_flag(judgement) if field.partition else judgement
+            rule = RULES["field-removed"]
+            return _with_cost_flag(rule) if field.partition else rule
         case NullabilityChanged(after=nullable, key=key):
-            rule = "required-to-nullable" if nullable else "nullable-to-required"
-            return _judge_as_key(RULES[rule], key)
+            name = "required-to-nullable" if nullable else "nullable-to-required"
+            return _apply_key(RULES[name], key)
         case Reordered():
             return RULES["reordered"]
         case PartitioningChanged():
@@ -131,28 +140,24 @@ def _judge_change(change: AnySchemaChange, format: str | None) -> Judgement:
             assert_never(unreachable)
 
 
-def _judge_added_field(field: Field, *, is_column: bool) -> Judgement:
+def _rule_for_added_field(field: Field, *, is_column: bool) -> CompatibilityRule:
     needs_value = not field.nullable and field.default is None
-    judgement = RULES["required-field-added" if needs_value else "field-added"]
+    rule = RULES["required-field-added" if needs_value else "field-added"]
     if field.key:
         key = RULES["key-field-added"]
-        judgement = key._replace(engines=judgement.engines, any_engine=judgement.any_engine)
+        rule = key._replace(engines=rule.engines, any_engine=rule.any_engine)
     if not is_column:
         # Queries do not address struct members by position.
-        judgement = judgement._replace(rule_notes=(), breaks_if=())
-    return _with_cost_flag(judgement) if field.partition else judgement
+        rule = rule._replace(rule_notes=(), breaks_if=())
+    return _with_cost_flag(rule) if field.partition else rule
 
 
-def _with_cost_flag(judgement: Judgement) -> Judgement:
-    return judgement._replace(flags=(*judgement.flags, _COST_FLAG))
+def _with_cost_flag(rule: CompatibilityRule) -> CompatibilityRule:
+    return rule._replace(flags=(*rule.flags, _COST_FLAG))
 
 
-def _judge_as_key(judgement: Judgement, key: bool) -> Judgement:
-    """Turn an undetermined change of a key field into a breaking one if it may break keys."""
-    if (
-        key
-        and ConsumerUse.KEY in judgement.breaks_if
-        and judgement.consumer is Verdict.UNDETERMINED
-    ):
-        return judgement._replace(consumer=BREAKING)
-    return judgement
+def _apply_key(rule: CompatibilityRule, key: bool) -> CompatibilityRule:
+    """The rule for a key field: an undetermined change that may break keys is breaking."""
+    if key and ConsumerUse.KEY in rule.breaks_if and rule.consumer is Verdict.UNDETERMINED:
+        return rule._replace(consumer=BREAKING)
+    return rule

@@ -1,4 +1,4 @@
-"""The inputs of `lumos schema diff`: files, folders, snapshots, and versions of datasets."""
+"""Reads the inputs of `lumos schema diff`: files, folders, snapshots, and versions of datasets."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,7 +25,7 @@ from lumos.store.errors import UnknownDataset
 from lumos.store.history import RecordedSchemaVersion
 
 _HEAD_BYTES: Final = 65_536
-_SNAPSHOT_MARK: Final = b"lumos"
+_SNAPSHOT_MARKER: Final = b"lumos"
 _COMPRESSED_SUFFIX: Final = ".zst"
 
 
@@ -54,7 +54,7 @@ def is_likely_snapshot(path: Path) -> bool:
     if name.endswith(_COMPRESSED_SUFFIX) or path.is_dir():
         return True
     with path.open("rb") as file:
-        return _SNAPSHOT_MARK in file.read(_HEAD_BYTES)
+        return _SNAPSHOT_MARKER in file.read(_HEAD_BYTES)
 
 
 def read_snapshot_schemas(
@@ -62,19 +62,19 @@ def read_snapshot_schemas(
 ) -> tuple[dict[str, DatasetSchema], dict[str, DatasetSchema]]:
     """The schemas that differ between two snapshots, by URN; equal entries are not decoded.
 
-    If one snapshot covers only a part of the other, datasets outside of that part are left out.
+    If a snapshot only contains a part of the datasets, datasets that it lacks are not returned.
     """
     old: dict[str, DatasetSchema] = {}
     new: dict[str, DatasetSchema] = {}
     with open_snapshot(before.file) as first, open_snapshot(after.file) as second:
-        are_complete = (
+        is_complete = (
             not is_part(first.header, of=second.header),
             not is_part(second.header, of=first.header),
         )
         for old_record, new_record in _paired_records(first, second):
             sides = _schema_in_snapshot(first, old_record), _schema_in_snapshot(second, new_record)
             for side, other, schemas, is_other_complete in zip(
-                sides, sides[::-1], (old, new), are_complete[::-1], strict=True
+                sides, sides[::-1], (old, new), is_complete[::-1], strict=True
             ):
                 if side is not None and (other is not None or is_other_complete):
                     schemas[side.urn] = side
@@ -121,19 +121,19 @@ _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d([T ].*)?\Z", re.ASCII)
 
 
 class SchemaHistory:
-    """The schemas of the datasets in a store, now and at earlier times."""
+    """Reads the current and earlier schemas of datasets from a store."""
 
     def __init__(self, store: Store, *, now: datetime) -> None:
         self._store = store
         self._now = now
 
     def schema(self, text: str) -> DatasetSchema:
-        """A dataset's schema now or, as `NAME@VERSION` or `NAME@DATE`, at an earlier time."""
+        """The current schema of `NAME`, or the earlier one of `NAME@VERSION` or `NAME@DATE`."""
         name, _, version = text.rpartition("@")
         try:
             return _to_current_schema(self.find(text))
         except UnknownDataset:
-            # Only try a version if this fails, because names may contain an `@`.
+            # Names may contain an `@`, so a version is only tried if there is no such dataset.
             if not name or "/" in version:
                 raise
         return self.at_version(self.find(name), version)
@@ -143,7 +143,10 @@ class SchemaHistory:
         return self._store.get(find_urn(self._store, name))
 
     def at_version(self, dataset: Dataset, version: str) -> DatasetSchema:
-        """The dataset as it was at a schema version, at a cloud version or on a date."""
+        """The schema of a dataset at a schema version, at a cloud version, or on a date.
+
+        The cloud version counts all changes of the dataset, not only those of its schema.
+        """
         versions = self._store.schemas.versions(dataset.urn)
         if _SEMVER.match(version):
             recorded = next((each for each in versions if each.record.version == version), None)
@@ -173,13 +176,13 @@ class SchemaHistory:
         earlier = [version for version in versions if version.record.recorded_at <= at]
         if not earlier:
             first = versions[0].record.recorded_at if versions else None
-            why = f"it was first seen on {first:%Y-%m-%d %H:%M:%S} UTC" if first else ""
-            raise UnknownVersion(dataset.urn, when, _known_versions(versions), why=why)
+            reason = f"it was first seen on {first:%Y-%m-%d %H:%M:%S} UTC" if first else ""
+            raise UnknownVersion(dataset.urn, when, _known_versions(versions), reason=reason)
         return earlier[-1]
 
 
 def read_side(text: str) -> DiffSide | None:
-    """The schema file, folder of schema files or snapshot at a path, else None."""
+    """Read the schema file, folder of schema files or snapshot at a path; None if there is none."""
     path = Path(text)
     if (snapshot := find_snapshot(path)) is not None:
         return snapshot
@@ -195,7 +198,7 @@ def read_side(text: str) -> DiffSide | None:
 
 
 def check_not_a_file(text: str) -> None:
-    """Raise an error if there is a file or folder, which cannot be compared."""
+    """Raise an error if `text` is the path of a file or folder: neither can be compared."""
     path = Path(text)
     if path.is_dir():
         raise NotComparable(
@@ -203,7 +206,7 @@ def check_not_a_file(text: str) -> None:
             f"Write some with: lumos schema export {path}"
         )
     if is_likely_snapshot(path):
-        # Raises an error with the reason and position.
+        # Opening it raises an error with the reason and the position.
         open_snapshot(path)
     if path.exists():
         raise NotComparable(
@@ -230,20 +233,22 @@ _MAX_LISTED = 12
 
 
 class UnknownVersion(MisuseError):
-    """A version or a date for which a dataset has no schema."""
+    """The dataset has no schema for a version or date."""
 
-    def __init__(self, dataset: str, version: str, known: Iterable[str], *, why: str = "") -> None:
+    def __init__(
+        self, dataset: str, version: str, known: Iterable[str], *, reason: str = ""
+    ) -> None:
         self.version = version
         self.known = tuple(known)
         listed = ", ".join(self.known[-_MAX_LISTED:])
         earlier = len(self.known) - _MAX_LISTED
         more = f" (and {earlier} earlier)" if earlier > 0 else ""
-        reason = f": {why}" if why else ""
+        explanation = f": {reason}" if reason else ""
         super().__init__(
-            f"{dataset} has no version '{version}'{reason}. Its versions: {listed}{more}."
+            f"{dataset} has no version '{version}'{explanation}. Its versions: {listed}{more}."
             f"{did_you_mean(version, self.known)}"
         )
 
 
 class NotComparable(MisuseError):
-    """Two inputs that cannot be compared."""
+    """The two inputs cannot be compared."""

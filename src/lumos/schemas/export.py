@@ -1,7 +1,8 @@
 """Exports schemas to text files in a folder, with URNs that are the same in every checkout.
 
-`lumos://file/home/ann/shop/lake/orders`, scanned as `lake`, is exported as `lumos://file/orders`.
-URNs of buckets, clusters and databases are the same everywhere and stay as they are.
+For example, if the folder `lake` is scanned, `lumos://file/home/ann/shop/lake/orders` is exported
+as `lumos://file/orders`. URNs of buckets, clusters and databases do not depend on the machine, so
+they are not changed.
 """
 
 from collections import Counter
@@ -43,8 +44,8 @@ class RecordedUrn(NamedTuple):
 def portable_urns(recorded: Iterable[RecordedUrn]) -> dict[str, str]:
     """Map the URN of each dataset to its URN in exports.
 
-    If several local folders were scanned, the path starts with the name of the folder. Datasets
-    that would get the same URN keep their own.
+    If several local folders were scanned, the path in the new URN starts with the name of the
+    folder. URNs are not changed if several datasets would get the same URN.
     """
     datasets = list(recorded)
     roots = {each.source: _root(each.source) for each in datasets if each.is_live}
@@ -63,7 +64,7 @@ def portable_urns(recorded: Iterable[RecordedUrn]) -> dict[str, str]:
 
 
 def _root(source: str) -> tuple[str, ...] | None:
-    """The segments of the folder that a local source scans: `file:/lake`, `file@eu:/lake`."""
+    """The path of the folder that a local source such as `file@eu:/lake` scans, in segments."""
     identity, _, path = source.partition(":")
     return (
         tuple(path.strip("/").split("/")) if identity.partition("@")[0] == _LOCAL_PLATFORM else None
@@ -71,7 +72,7 @@ def _root(source: str) -> tuple[str, ...] | None:
 
 
 def _shortest_labels(roots: set[tuple[str, ...]]) -> dict[tuple[str, ...], tuple[str, ...]]:
-    """The shortest end of each root path that no other root has; empty for a single root."""
+    """For each root, the shortest end of its path that no other root has; empty for one root."""
     if len(roots) == 1:
         return dict.fromkeys(roots, ())
     tails = Counter(root[-size:] for root in roots for size in range(1, len(root) + 1))
@@ -84,13 +85,13 @@ def _shortest_labels(roots: set[tuple[str, ...]]) -> dict[tuple[str, ...], tuple
 def _from_root(urn: Urn, root: tuple[str, ...], label: tuple[str, ...]) -> str:
     if urn.platform != _LOCAL_PLATFORM or urn.path[: len(root)] != root:
         return str(urn)
-    # A root that is a dataset itself is named after its folder.
+    # If the root itself is a dataset, use the name of its folder.
     path = (*label, *urn.path[len(root) :]) or root[-1:]
     return str(msgspec.structs.replace(urn, path=path))
 
 
 def is_same_dataset(one: str, other: str) -> bool:
-    """Whether two URNs are equal except for leading folders, which exports leave out."""
+    """Whether two URNs differ at most in the leading folders, which exports do not contain."""
     first, second = Urn.parse(one), Urn.parse(other)
     longer, shorter = sorted((first, second), key=lambda urn: len(urn.path), reverse=True)
     tail = msgspec.structs.replace(longer, path=longer.path[-len(shorter.path) :])
@@ -102,8 +103,8 @@ def align_urns(
 ) -> dict[str, DatasetSchema]:
     """Rename the datasets in `before` to the URNs that they have in `after`.
 
-    Older exports have full paths. A local dataset that only one side has is therefore matched with
-    the dataset of the other side whose path has the same end, if there is exactly one.
+    Exports of older versions contain full paths. So a local dataset that only one side has is
+    matched with the dataset on the other side whose path has the same end, if there is exactly one.
     """
     old, new = _unmatched(before, after), _unmatched(after, before)
     pairs = [
@@ -111,7 +112,11 @@ def align_urns(
         *((tail, path) for path, tail in _match_by_path_end(new, old)),
     ]
     old_counts, new_counts = Counter(pair[0] for pair in pairs), Counter(pair[1] for pair in pairs)
-    renamed = {a: b for a, b in pairs if old_counts[a] == new_counts[b] == 1}
+    renamed = {
+        old_urn: new_urn
+        for old_urn, new_urn in pairs
+        if old_counts[old_urn] == new_counts[new_urn] == 1
+    }
     return {
         renamed.get(urn, urn): msgspec.structs.replace(each, urn=renamed.get(urn, urn))
         for urn, each in before.items()
@@ -128,7 +133,7 @@ def _unmatched(
 def _match_by_path_end(
     urns: Mapping[Urn, str], candidates: Mapping[Urn, str]
 ) -> Iterable[tuple[str, str]]:
-    """Pair each URN with the candidate that equals the longest possible end of its path."""
+    """Pair each URN with the candidate whose path is the longest end of the URN's path."""
     for urn, text in urns.items():
         for start in range(1, len(urn.path)):
             path_end = msgspec.structs.replace(urn, path=urn.path[start:])
@@ -152,7 +157,7 @@ def export_schemas(datasets: Iterable[DatasetSchema], folder: Path) -> SchemaExp
                 f"{folder / parent} is a link that leads out of {folder}. Remove it first."
             )
         (folder / parent).mkdir(parents=True, exist_ok=True)
-    edited_manually = {
+    replaced = {
         path
         for path in paths.values()
         if (folder / path).exists() and not _is_exported_file(folder / path, path)
@@ -167,13 +172,13 @@ def export_schemas(datasets: Iterable[DatasetSchema], folder: Path) -> SchemaExp
         folder=str(folder),
         datasets=len(schemas),
         written=tuple(changed),
-        replaced=tuple(sorted(path.as_posix() for path in edited_manually)),
+        replaced=tuple(sorted(path.as_posix() for path in replaced)),
         removed=tuple(removed),
     )
 
 
 def file_paths_of(urns: Iterable[str]) -> dict[str, PurePosixPath]:
-    """The file of each dataset; paths that differ only in case get distinct suffixes."""
+    """The path of each dataset's file; paths that only differ in case get distinct suffixes."""
     paths = {urn: file_path_of(Urn.parse(urn)) for urn in urns}
     urns_by_folded_path: dict[str, list[str]] = {}
     for urn, path in paths.items():
@@ -228,9 +233,9 @@ def _is_exported_file(file: Path, path: PurePosixPath) -> bool:
 
 
 def mirror_schemas(store: Store, urns: Iterable[str], *, storage: StorageSettings) -> None:
-    """Write every schema version of the datasets as `<platform>/<path>/<version>.schema`.
+    """Write all schema versions of the datasets as `<platform>/<path>/<version>.schema`.
 
-    Only stores with `storage.backend: file` have these readable copies.
+    These readable copies are only written if `storage.backend` is `file`.
     """
     if storage.backend != "file":
         return

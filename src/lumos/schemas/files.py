@@ -1,4 +1,4 @@
-"""Schema files: reading and writing their text, and their names in a folder."""
+"""Schema files: reads and writes their text, and determines their names in a folder."""
 
 import hashlib
 import os
@@ -27,7 +27,7 @@ from lumos.model.version import SchemaVersion
 
 
 class UnreadableSchema(MisuseError):
-    """A schema file that cannot be read, with the position of the problem."""
+    """A schema file cannot be read; the message contains the position of the problem."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ _MAX_BYTES: Final = 50 * 1024 * 1024
 
 
 def read_text(file: Path) -> str:
-    """The text of a file; fails with the position if it is not UTF-8."""
+    """The text of a file; raises UnreadableSchema, for example if it is not UTF-8."""
     with file.open("rb") as stream:
         data = stream.read(_MAX_BYTES + 1)
     if len(data) > _MAX_BYTES:
@@ -59,22 +59,22 @@ def read_text(file: Path) -> str:
 
 
 def decode_text(file: str, data: bytes) -> str:
-    """The bytes of a file as text."""
+    """The content of a file as text; raises UnreadableSchema."""
     try:
-        # Names may contain lone surrogates, which `lumos schema export` writes.
+        # `lumos schema export` writes names with lone surrogates unchanged.
         return data.decode("utf-8", "surrogatepass").removeprefix("\ufeff")
     except UnicodeDecodeError as problem:
-        before = data[: problem.start]
+        valid_data = data[: problem.start]
         raise UnreadableSchema(
             file,
             "this is not UTF-8 text",
-            line=before.count(b"\n") + 1,
-            column=problem.start - before.rfind(b"\n"),
+            line=valid_data.count(b"\n") + 1,
+            column=problem.start - valid_data.rfind(b"\n"),
         ) from None
 
 
 def parse_schema_text(file: str, text: str) -> Schema:
-    """The schema written in Lumos text form."""
+    """The schema in a text in Lumos' text format; raises UnreadableSchema."""
     try:
         schema = parse_schema(text, strict=True)
     except SchemaSyntaxError as problem:
@@ -92,29 +92,29 @@ def check_unique_fields(file: str, schema: Schema) -> None:
         raise UnreadableSchema(file, f"the field '{repeated}' is defined twice")
 
 
-def _find_repeated(type: DataType, path: str) -> str | None:
+def _find_in_type(type: DataType, path: str) -> str | None:
     match type:
         case Struct(members):
-            return _find_repeated_sibling(members, path)
+            return _find_in_siblings(members, path)
         case Array(element):
-            return _find_repeated(element, f"{path}[]")
+            return _find_in_type(element, f"{path}[]")
         case Map(key, value):
-            return _find_repeated(key, f"{path}{{key}}") or _find_repeated(value, f"{path}{{}}")
+            return _find_in_type(key, f"{path}{{key}}") or _find_in_type(value, f"{path}{{}}")
         case Union(options):
-            repeated = (_find_repeated(each, f"{path}<{n}>") for n, each in enumerate(options))
+            repeated = (_find_in_type(each, f"{path}<{n}>") for n, each in enumerate(options))
             return next((inner for inner in repeated if inner is not None), None)
         case _:
             return None
 
 
-def _find_repeated_sibling(siblings: Iterable[Field | Member], parent: str) -> str | None:
+def _find_in_siblings(siblings: Iterable[Field | Member], parent: str) -> str | None:
     names: set[str] = set()
     for each in siblings:
         path = f"{parent}.{each.name}" if parent else each.name
         if each.name in names:
             return path
         names.add(each.name)
-        inner = _find_repeated(each.type, path)
+        inner = _find_in_type(each.type, path)
         if inner is not None:
             return inner
     return None
@@ -122,12 +122,12 @@ def _find_repeated_sibling(siblings: Iterable[Field | Member], parent: str) -> s
 
 def find_repeated_field(schema: Schema) -> str | None:
     """The path of the first field that has the same name as a sibling, at any depth."""
-    return _find_repeated_sibling(schema.fields, "")
+    return _find_in_siblings(schema.fields, "")
 
 
 SCHEMA_SUFFIX: Final = ".schema"
 WRITER: Final = "lumos schema export"
-# The platform of datasets whose files have no URN; they are named after the file.
+# The platform in the URN of a dataset whose file contains no URN; its name is that of the file.
 UNNAMED_PLATFORM: Final = "schema"
 _HEADER: Final = re.compile(r"#[ \t]*(urn|version|format|written by):[ \t]*(.*?)[ \t\r]*\Z")
 _SAFE_CHARACTERS: Final = "-_~=@+,."
@@ -141,7 +141,7 @@ FORMATS: Final = (
 
 
 class DatasetSchema(msgspec.Struct, frozen=True, kw_only=True):
-    """A dataset's schema at one time, with the version and format if they are known."""
+    """A schema of a dataset, with the version and format if they are known."""
 
     urn: str
     schema: Schema
@@ -150,11 +150,11 @@ class DatasetSchema(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def schema_file_text(dataset: DatasetSchema) -> str:
-    """The text of a dataset's file."""
+    """The text of the schema file of a dataset."""
     lines = [f"# urn: {dataset.urn}"]
     if dataset.version is not None:
         lines.append(f"# version: {dataset.version}")
-    # Compatibility rules do not use other formats.
+    # Other formats are not written, because they do not matter for compatibility.
     if dataset.format in FORMATS:
         lines.append(f"# format: {dataset.format}")
     lines.append(f"# written by: {WRITER}")
@@ -187,7 +187,7 @@ def read_urn(data: bytes, *, default_name: str) -> str:
     try:
         return str(Urn.parse(urn)) if urn else _urn_without_header(default_name)
     except MisuseError:
-        # Reading the schema of the file will report the problem.
+        # The problem is reported when the schema in the file is read.
         return urn or ""
 
 
@@ -226,7 +226,7 @@ def _check_urn_position(file: str, text: str) -> None:
     """Raise an error for a URN after the first field, which would be ignored."""
     header_lines = {line for line, key, _ in _header_lines(text) if key == "urn"}
     if len(_URN_LINE.findall(text)) == len(header_lines):
-        # Parsing all comments would take as long as parsing the schema.
+        # Skip the exact check below, which takes as long as parsing the schema.
         return
     for line, comment in comments_in(text):
         match = _HEADER.match(comment)
@@ -243,7 +243,7 @@ def read_file(file: Path) -> DatasetSchema:
 def read_folders(
     before: Path, after: Path
 ) -> tuple[dict[str, DatasetSchema], dict[str, DatasetSchema]]:
-    """The schemas in the files of two folders, by URN; equal files are not parsed."""
+    """The schemas in two folders, by URN; files that are the same in both are not parsed."""
     old, new = (
         {file.relative_to(folder): file.read_bytes() for file in schema_files_in(folder)}
         for folder in (before, after)
@@ -278,13 +278,13 @@ def schema_files_in(folder: Path) -> Iterator[Path]:
 
 def has_schema_files(folder: Path) -> bool:
     """Whether there is a schema file among the first 10,000 files of a folder."""
-    # The folder may be a data lake with millions of files.
+    # Do not search all files: the folder may be a data lake with millions of files.
     names = islice((name for _, _, names in os.walk(folder) for name in names), _MAX_CHECKED_FILES)
     return any(name.endswith(SCHEMA_SUFFIX) for name in names)
 
 
 def name_of_file(path: PurePosixPath | Path) -> str:
-    """The path of a file without its suffix; a file named `.schema` keeps its name."""
+    """The path of a file without its suffix; the name `.schema` is not changed."""
     text = path.as_posix()
     return text if path.name == SCHEMA_SUFFIX else text.removesuffix(SCHEMA_SUFFIX)
 
@@ -292,9 +292,9 @@ def name_of_file(path: PurePosixPath | Path) -> str:
 def index_by_urn(
     schemas: Iterable[tuple[str, DatasetSchema]], *, others: Mapping[str, str]
 ) -> dict[str, DatasetSchema]:
-    """The schemas of several files by URN; fails if two describe the same dataset.
+    """The schemas of several files by URN; raises UnreadableSchema if two files have the same URN.
 
-    `others` maps the URNs of other files in the same folder to these files.
+    `others` are the other files in the folder, by URN.
     """
     files = dict(others)
     datasets: dict[str, DatasetSchema] = {}
@@ -307,15 +307,15 @@ def index_by_urn(
 
 
 def file_path_of(urn: Urn) -> PurePosixPath:
-    """The path of a dataset's file in a folder: `s3@eu/lake/raw/orders.schema`.
+    """The path of a dataset's file in a folder, such as `s3@eu/lake/raw/orders.schema`.
 
-    An environment other than the default is the first folder. Different URNs have different paths,
-    and no path leads out of the folder, even if a name contains `..`.
+    If the environment is not the default one, it is the first folder of the path. Different URNs
+    have different paths, and no path leads out of the folder, even if a name contains `..`.
     """
     instance = f"@{_file_name(urn.instance)}" if urn.instance else ""
     environment_folder = [] if urn.environment == DEFAULT_ENVIRONMENT else [urn.environment]
     *folders, file_name = map(_file_name, urn.path)
-    # A folder must not have the name of another dataset's file.
+    # A folder must not have the same name as the file of another dataset.
     folders = [
         f"{name.removesuffix(SCHEMA_SUFFIX)}%2E{SCHEMA_SUFFIX[1:]}"
         if name.endswith(SCHEMA_SUFFIX)
@@ -328,7 +328,7 @@ def file_path_of(urn: Urn) -> PurePosixPath:
 
 
 def _file_name(segment: str) -> str:
-    """A segment as a file name that is never empty, hidden, `.`, `..` or too long."""
+    """Convert a segment to a valid file name, which is not empty, hidden or too long."""
     name = quote(segment, safe=_SAFE_CHARACTERS, errors="surrogatepass")
     if name.startswith("."):
         name = f"%2E{name[1:]}"

@@ -1,4 +1,4 @@
-"""Judged changes between schemas: computing, fingerprinting and counting them."""
+"""Computes, fingerprints and counts findings: changes between schemas with their verdicts."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,16 +22,16 @@ from lumos.model.json_codec import from_json, to_json, to_plain
 from lumos.model.schema import Field, Schema
 from lumos.model.types import quoted_text
 from lumos.schemas.comparison import compare
-from lumos.schemas.compatibility import judge
+from lumos.schemas.compatibility import classify
 
 FingerprintValue: TypeAlias = str | bool | Sequence["FingerprintValue"] | None
 
 
 def change_fingerprint(urn: str, finding: Finding) -> str:
-    """An identifier of a change to a dataset that does not depend on other changes.
+    """The identifier of a change to a dataset, which waivers refer to.
 
-    Waivers refer to it. It does not include rules, verdicts, or what other changes may alter: the
-    position of an added field, and fields that do not move in a reordering.
+    It does not depend on other changes, rules or verdicts. So it includes neither the position of
+    an added field nor the fields that a reordering does not move.
     """
     change = finding.change
     before, after = _fingerprint_values(change)
@@ -41,7 +41,7 @@ def change_fingerprint(urn: str, finding: Finding) -> str:
 
 
 def kind_of(change: AnySchemaChange) -> str:
-    """The kind of a change in JSON: `added`, `type_changed`, ..."""
+    """The kind of a change as in JSON, such as `added` or `type_changed`."""
     return str(change.__struct_config__.tag)
 
 
@@ -79,10 +79,10 @@ def _field_properties(field: Field) -> tuple[str, bool, bool, bool]:
 
 
 def moved_names(before: Sequence[str], after: Sequence[str]) -> set[str]:
-    """The names whose order relative to any other name changed.
+    """The names whose order relative to at least one other name changed.
 
-    The first pass finds names that are now before a name that they followed. The second pass, from
-    the end, finds names that are now after a name that they preceded.
+    The first pass finds names that are now before a name that they followed earlier. The second
+    pass, in reverse order, finds names that are now after a name that they preceded earlier.
     """
     new_positions = {name: position for position, name in enumerate(after)}
     positions = [new_positions[name] for name in before]
@@ -100,12 +100,12 @@ def moved_names(before: Sequence[str], after: Sequence[str]) -> set[str]:
     return moved
 
 
-# A type or other text, a boolean, several names, or None.
+# The value of a field before or after a change: text such as a type, a boolean, names, or None.
 ChangeValue: TypeAlias = str | bool | tuple[str, ...] | None
 
 
 class ChangeRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One judged change as --json prints it; types are in their canonical text."""
+    """A change with its verdicts, as --json prints it; types have their canonical text form."""
 
     path: str
     kind: str
@@ -136,7 +136,7 @@ def change_rows(urn: str, findings: Iterable[Finding]) -> tuple[ChangeRow, ...]:
 
 
 def summarise(datasets: Iterable[Iterable[ChangeRow]]) -> ChangeCounts:
-    """The counts over the rows of several datasets."""
+    """Count the rows of several datasets."""
     rows_by_dataset = [tuple(rows) for rows in datasets]
     verdicts = Counter(row.consumer for rows in rows_by_dataset for row in rows)
     return ChangeCounts(
@@ -182,7 +182,7 @@ def _type_text(field: Field) -> str:
 
 
 class FingerprintedSchema(NamedTuple):
-    """A dataset's full fingerprint, and its schema as a value or as JSON."""
+    """The full fingerprint of a dataset's schema, and the schema itself or its JSON."""
 
     fingerprint: str
     schema: Schema | bytes
@@ -190,7 +190,7 @@ class FingerprintedSchema(NamedTuple):
 
     @classmethod
     def of(cls, schema: Schema, format: str | None = None) -> "FingerprintedSchema":
-        """A schema with its own fingerprint."""
+        """Compute the fingerprint of a schema."""
         return cls(schema.full, schema, format)
 
 
@@ -214,7 +214,7 @@ def find_differences(
             added.append(urn)
         elif old[0] != new[0] and (findings := findings_between(old, new)):
             changed[urn] = findings
-    # Skips the lookup of every URN if no dataset can have been removed.
+    # Do not look up every URN if no dataset can have been removed.
     may_lack_datasets = len(before) > len(after) - len(added)
     removed = tuple(urn for urn in before if urn not in after) if may_lack_datasets else ()
     return SchemaDifferences(changed, tuple(added), removed)
@@ -223,14 +223,14 @@ def find_differences(
 def findings_between(
     before: FingerprintedSchema, after: FingerprintedSchema
 ) -> tuple[Finding, ...]:
-    """The judged changes of one dataset, for its current format."""
-    return judge(compare(_decode_schema(before), _decode_schema(after)), format=after.format)
+    """The changes of a dataset with their verdicts, which depend on its current format."""
+    return classify(compare(_decode_schema(before), _decode_schema(after)), format=after.format)
 
 
 def change_table_rows(
     urn: str, before: bytes, after: bytes, format: str | None
 ) -> list[dict[str, Any]]:
-    """The rows of `change_rows` for a Parquet table, with the URN and both sides as JSON."""
+    """The rows of `change_rows` for a Parquet table, with the URN, and with values as JSON."""
     try:
         findings = findings_between(
             FingerprintedSchema("", before), FingerprintedSchema("", after, format)

@@ -1,4 +1,4 @@
-"""The schema files of a folder at two revisions of its git repository."""
+"""Reads the schema files in a folder at two revisions of its git repository."""
 
 import os
 import re
@@ -33,7 +33,7 @@ class GitFailed(LumosError):
 
 
 class UnknownRevision(MisuseError):
-    """A revision that the repository does not have."""
+    """The repository does not have the revision."""
 
     def __init__(self, revision: str, *, shallow: bool) -> None:
         self.revision = revision
@@ -47,7 +47,7 @@ class UnknownRevision(MisuseError):
 
 
 class RevisionSchemas(NamedTuple):
-    """The datasets that differ, before and after, and remarks on files that were left out."""
+    """The datasets that differ, before and after the change, and remarks on skipped files."""
 
     before: dict[str, DatasetSchema]
     after: dict[str, DatasetSchema]
@@ -55,7 +55,7 @@ class RevisionSchemas(NamedTuple):
 
 
 class _ReadableSchemas(NamedTuple):
-    """The datasets of a revision, and the files and URNs that are unreadable or ambiguous."""
+    """The datasets at a revision, the names and URNs of unreadable files, and remarks on these."""
 
     datasets: dict[str, DatasetSchema]
     unreadable: frozenset[str]
@@ -63,7 +63,7 @@ class _ReadableSchemas(NamedTuple):
 
 
 class _TreeEntry(NamedTuple):
-    """A file, link or submodule of a commit."""
+    """A file, symbolic link or submodule in a commit."""
 
     path: str
     mode: str
@@ -96,7 +96,7 @@ class GitRepository:
         return bool(self.git("ls-files", *rules, "--", str(file)).strip())
 
     def default_branch(self) -> str | None:
-        """The branch to merge into: the default branch of the remote, else main or master."""
+        """The branch to merge into: the default branch of the remote, or else main or master."""
         remote = self.git("symbolic-ref", "--quiet", f"refs/remotes/{_REMOTE}/HEAD", check=False)
         names = [remote.strip().removeprefix("refs/remotes/")] if remote.strip() else []
         for name in (*names, f"{_REMOTE}/main", f"{_REMOTE}/master", "main", "master"):
@@ -106,7 +106,7 @@ class GitRepository:
 
     def commit(self, revision: str) -> str:
         """The commit of a revision, which may be a branch that only the remote has."""
-        # Git would take a name with a leading dash for an option.
+        # Git would interpret a name that starts with a dash as an option.
         if revision and not revision.startswith("-"):
             for name in (revision, f"{_REMOTE}/{revision}"):
                 command = ("rev-parse", "--verify", "--quiet", "--end-of-options")
@@ -127,7 +127,7 @@ class GitRepository:
         return {
             each.path: each.blob
             for each in self._listing(tree)
-            # Skips links and submodules.
+            # The mode excludes symbolic links and submodules.
             if each.path.lower().endswith(suffixes)
             and each.mode.startswith(_REGULAR_FILE_MODE)
             # In a partial clone, a missing object has no size.
@@ -156,10 +156,10 @@ class GitRepository:
         return self._git(*arguments, stdin=stdin, check=check).decode("utf-8", "replace")
 
     def compare(self, base: str, head: str, *, folder: str | None) -> RevisionSchemas:
-        """The datasets that differ between the merge base of two revisions and the second one.
+        """The datasets that differ between the merge base of two revisions and `head`.
 
-        Files that are equal on both sides are not parsed. Files that cannot be read at the base are
-        left out with a remark, since the head may repair them.
+        Files that did not change are not parsed. Files that cannot be read at the merge base are
+        skipped with a remark, because the change may repair them.
         """
         old, new = self.commits(base, head)
         folder, before, after = self._find_folder(old, new, folder)
@@ -198,7 +198,7 @@ class GitRepository:
     def _find_folder(
         self, old: str, new: str, folder: str | None
     ) -> tuple[str, dict[str, str] | None, dict[str, str] | None]:
-        """The name of the folder, and its schema files at both commits; None if it is missing."""
+        """The folder, and its schema files at both commits (None if it is missing there)."""
         at_root = os.path.join(self._top_folder(), DEFAULT_FOLDER)
         for name in (folder,) if folder is not None else (DEFAULT_FOLDER, at_root):
             before, after = self._schema_files(old, name), self._schema_files(new, name)
@@ -231,7 +231,7 @@ class GitRepository:
         return self.files(tree, (SCHEMA_SUFFIX,))
 
     def _listing(self, tree: str) -> list["_TreeEntry"]:
-        """All entries of a tree, listed once."""
+        """All entries in a tree; each tree is only listed once."""
         if tree not in self._listings:
             output = self._git("ls-tree", "-r", "-z", "--full-tree", "--long", tree)
             entries = []
@@ -244,7 +244,7 @@ class GitRepository:
         return self._listings[tree]
 
     def _path(self, folder: str) -> str:
-        """The path in the repository of a folder, which may be relative to the current folder."""
+        """The path of a folder in the repository; `folder` may be a relative path."""
         absolute = os.path.abspath(os.path.join(self._folder, folder))
         for candidate in (absolute, os.path.realpath(absolute)):
             path = os.path.relpath(candidate, self._top_folder())
@@ -259,7 +259,7 @@ class GitRepository:
     def _read_schemas(
         self, files: Mapping[str, str], urns_elsewhere: Mapping[str, str], *, location: str
     ) -> "_ReadableSchemas":
-        """The datasets of the files that can be read and describe different URNs."""
+        """The datasets in the readable files; files that share a URN are treated as unreadable."""
         datasets: dict[str, DatasetSchema] = {}
         unreadable: set[str] = set()
         remarks: list[str] = []
@@ -310,7 +310,7 @@ class GitRepository:
 
 
 def _fetch_command(revision: str, *, deepen: bool = True) -> str:
-    """The command that fetches a revision with its history, under the given name."""
+    """The git command that fetches a revision; with `deepen`, also the entire history."""
     branch = revision.removeprefix(f"{_REMOTE}/").removeprefix("refs/heads/")
     is_commit = _COMMIT_ID.match(revision) is not None
     refs = branch if is_commit else f"+refs/heads/{branch}:refs/remotes/{_REMOTE}/{branch}"
@@ -318,7 +318,7 @@ def _fetch_command(revision: str, *, deepen: bool = True) -> str:
 
 
 def root_of(folder: Path) -> Path | None:
-    """The top folder of the repository of a folder; None outside of a repository."""
+    """The top folder of the repository that contains a folder; None if there is none."""
     start = folder.resolve()
     return next((each for each in (start, *start.parents) if (each / ".git").exists()), None)
 

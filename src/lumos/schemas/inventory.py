@@ -21,7 +21,7 @@ class InventoryReport(Report, frozen=True, kw_only=True):
 
 
 class InventoryDiffReport(Report, frozen=True, kw_only=True):
-    """The folder of the differences, and their counts; `datasets` is how many changed."""
+    """The folder with the differences, and their counts."""
 
     format_version: str = FORMAT_VERSION
     folder: str
@@ -52,8 +52,8 @@ class SchemaInventory:
     ) -> InventoryDiffReport:
         """Compare two inventories on Spark, and write the differences to a new folder as Parquet.
 
-        `datasets` has a row for each dataset that was added, removed or changed; `changes` has a
-        row for each judged change.
+        Its subfolder `datasets` has a row for each dataset that was added, removed or changed, and
+        its subfolder `changes` a row for each change.
         """
         from lumos.schemas.comparison_job import compare_inventories
         from lumos.spark.session import spark_session
@@ -63,7 +63,7 @@ class SchemaInventory:
             master=spark.master, settings=spark.properties(), short=False
         ) as session:
             old, new = (session.read.parquet(_spark_path(path)) for path in (before, after))
-            counts = compare_inventories(old, new, judge=change_table_rows, to=_spark_path(to))
+            counts = compare_inventories(old, new, compare=change_table_rows, to=_spark_path(to))
         verdicts = {verdict.value: counts.verdicts.get(verdict.value, 0) for verdict in Verdict}
         return InventoryDiffReport(
             folder=str(to),
@@ -76,5 +76,5 @@ class SchemaInventory:
 
 
 def _spark_path(path: str | Path) -> str:
-    """An absolute path, since the working folder of Spark is a different one."""
+    """The absolute path, because Spark has another working folder."""
     return str(path) if is_address(str(path)) else str(Path(path).absolute())

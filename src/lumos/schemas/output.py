@@ -9,7 +9,7 @@ from lumos.storage import storage_of
 
 
 def write_output(output: str | Path, data: bytes) -> None:
-    """Write a file atomically, or the target of a link."""
+    """Write a file atomically; if it is a link, its target is written."""
     require_text(str(output), "output file")
     file = Path(output)
     mode = file.stat().st_mode if file.exists() else stat.S_IFREG
@@ -23,7 +23,7 @@ def write_output(output: str | Path, data: bytes) -> None:
             raise MisuseError(f"There is no folder {file.parent} for {file.name}. Create it first.")
         storage_of(str(file)).write(str(file), data)
     else:
-        # A device or a pipe must not be replaced by a file.
+        # Do not replace a device or a pipe by a file.
         with file.open("wb") as stream:
             stream.write(data)
 

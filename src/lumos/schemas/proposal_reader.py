@@ -46,11 +46,11 @@ _TEST_SECTIONS: Final = ("tests", "data_tests")
 
 
 class DbtModel(NamedTuple):
-    """A model, seed, snapshot or source table of a dbt schema.yml, and its listed columns.
+    """A model, seed, snapshot or source table in a dbt schema.yml, with the columns it lists.
 
-    The list is complete if the contract is `enforced`. `untyped` columns have no data_type,
-    `unquoted` names match in any case, `nested` are the names of nested fields. `source` is the
-    name of the source that a table belongs to.
+    All columns are listed if the contract is `enforced`. `untyped` columns have no `data_type`, and
+    `unquoted` columns have case-insensitive names. `nested` are the names of nested fields, and
+    `source` is the name of the source to which a table belongs.
     """
 
     name: str
@@ -69,9 +69,10 @@ class DbtModel(NamedTuple):
 def models_from_dbt(
     text: str, *, file: str, dialect: Dialect, allow_repeated: bool = False
 ) -> tuple[DbtModel, ...]:
-    """Every model of the text; raises ConfigurationError with file and line.
+    """All models in a schema.yml; raises ConfigurationError with file and line.
 
-    With `allow_repeated`, the last definition of a column counts, as in dbt.
+    With `allow_repeated`, a column may be defined several times; as in dbt, its last definition is
+    used.
     """
     root, problems = parse_yaml(
         text, position=ConfigPosition(origin=file, folder=""), environment={}
@@ -87,7 +88,7 @@ def models_from_dbt(
 def _model_blocks(
     root: MappingNode, source: str | None = None
 ) -> Iterator[tuple[MappingNode, str | None]]:
-    """The models of a mapping, each with the source that it belongs to."""
+    """Yield the models in a mapping, each with the source to which it belongs, if any."""
     for section in _MODEL_SECTIONS:
         yield from ((block, source) for block in _blocks(root, section) if _text(block, "name"))
     for block in _blocks(root, "sources"):
@@ -190,7 +191,7 @@ def _texts(block: MappingNode, key: str) -> Iterator[str]:
 
 
 def _text(block: MappingNode, key: str) -> str:
-    """The text of a value, in which variables of dbt are not replaced."""
+    """The text of a value; dbt's variables in it are not replaced."""
     entry = block.entries.get(key)
     node = None if entry is None else entry.node
     return (node.written or node.text).strip() if isinstance(node, ScalarNode) else ""
@@ -220,7 +221,7 @@ _JSON_SCHEMA_KEYWORDS: Final = frozenset((
     "$schema", "$ref", "$defs", "definitions", "type", "properties", "items", "allOf", "anyOf",
     "oneOf", "enum", "const",
 ))  # fmt: skip
-# OpenAPI has formats for the size of numbers, JSON Schema itself does not.
+# OpenAPI defines formats for the size of numbers; JSON Schema itself does not.
 _SIZED_NUMBER: Final = re.compile(r'"format": "(?:int64|double)"')
 _REFERENCE: Final = '"$ref"'
 _TRUNCATED_TYPES: Final = ("", TOO_DEEP.name, TOO_LARGE.name)
@@ -236,7 +237,7 @@ _AMBIGUITY_OF_DIALECT: Final[dict[Dialect, TypeAmbiguity]] = {
 
 
 class SchemaProposal(msgspec.Struct, frozen=True, kw_only=True):
-    """A proposed schema, and a function that converts other schemas to its format and back."""
+    """A proposed schema; `render` converts another schema to the proposal's format and back."""
 
     kind: ProposalKind
     schema: Schema
@@ -246,7 +247,10 @@ class SchemaProposal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProposalTarget(msgspec.Struct, frozen=True, kw_only=True):
-    """The dataset of a proposal, the table or model in the file, and the SQL dialect."""
+    """The name and platform of the dataset that a proposal is for.
+
+    `model` is the table or model to read from the file, and `dialect` the dialect of its SQL types.
+    """
 
     name: str
     platform: str
@@ -257,9 +261,11 @@ class ProposalTarget(msgspec.Struct, frozen=True, kw_only=True):
 def read_proposal(
     file: Path, *, kind: ProposalKind | None, target: ProposalTarget
 ) -> SchemaProposal:
-    """Read the schema in a file; without `kind`, the kind is detected by suffix or content."""
+    """Read the schema in a file; without `kind`, the kind is detected by its suffix or content."""
     if file.is_dir():
-        raise UnreadableSchema(str(file), "this is a folder; name the file of the proposed schema")
+        raise UnreadableSchema(
+            str(file), "this is a folder; name the file with the proposed schema"
+        )
     if not file.is_file():
         raise UnreadableSchema(str(file), "there is no such file")
     if kind is None and file.suffix.lower() in _DATA_SUFFIXES:
@@ -334,8 +340,8 @@ def _read_parquet(file: Path) -> SchemaProposal:
     from lumos.storage import storage_of
 
     try:
-        with storage_of(str(file)).open(str(file.absolute())) as opened:
-            schema = _names_and_types(Parquet().read(opened).schema)
+        with storage_of(str(file)).open(str(file.absolute())) as stream:
+            schema = _names_and_types(Parquet().read(stream).schema)
     except UnreadableFile as problem:
         raise UnreadableSchema(str(file), problem.reason) from None
     return SchemaProposal(
@@ -347,7 +353,7 @@ def _read_parquet(file: Path) -> SchemaProposal:
 
 
 def _names_and_types(current: Schema) -> Schema:
-    """The schema without keys, defaults and descriptions, which data files may lack."""
+    """The schema without keys, defaults and descriptions, which data files may not contain."""
     return Schema(
         fields=tuple(
             Field(name=field.name, type=field.type, nullable=field.nullable)
@@ -387,7 +393,7 @@ def _read_json(file: Path, text: str, kind: Literal["json-schema", "avro"]) -> S
 
 
 def _columns_with_sized_numbers(document: dict[str, Any]) -> dict[str, TypeAmbiguity]:
-    """The columns with a sized number; all their numbers are assumed to be sized."""
+    """The columns with a sized number; all of their numbers are assumed to have a size."""
     has_sized_number = _has_sized_number(document)
     properties = document.get("properties")
     return {
@@ -455,7 +461,7 @@ def _read_sql(file: Path, text: str, target: ProposalTarget) -> SchemaProposal:
         raise UnreadableSchema(
             str(file), problem.problem, line=problem.line, column=problem.column
         ) from None
-    # Only Hive statements always declare partitions.
+    # Statements for Hive always declare the partitions; other statements may not declare them.
     has_partitions = dialect == "hive" or any(field.partition for field in table.schema.fields)
     return SchemaProposal(
         kind="sql",
@@ -502,7 +508,7 @@ def _render_in_dbt(current: Schema, model: DbtModel, dialect: Dialect) -> Schema
             Field(
                 name=field.name,
                 type=UNKNOWN if field.name.casefold() in untyped else field.type,
-                # Without a contract, a column without a not_null test may still be required.
+                # Without a contract, a column may be required even if it has no not_null test.
                 nullable=field.nullable if model.enforced else True,
                 key=field.key and model.has_key,
             )
@@ -514,7 +520,7 @@ def _render_in_dbt(current: Schema, model: DbtModel, dialect: Dialect) -> Schema
 def _select_table(
     file: Path, noun: str, tables: Iterable[TableT], target: ProposalTarget
 ) -> TableT:
-    """The table that was requested, has the name of the dataset, or is the only one."""
+    """The requested table, else the table with the name of the dataset, else the only table."""
     by_name = {each.name.casefold(): each for each in tables}
     names = [each.name for each in by_name.values()]
     if target.model is not None:
@@ -536,7 +542,7 @@ def _choose_dialect(target: ProposalTarget, read_schema: Callable[[Dialect], Sch
     if dialect is not None:
         return dialect
 
-    def unknown_types_in(dialect: Dialect) -> int:
+    def count_unknown_types(dialect: Dialect) -> int:
         return sum(isinstance(field.type, Unknown) for field in read_schema(dialect).fields)
 
-    return min(GUESSED_DIALECTS, key=unknown_types_in)
+    return min(GUESSED_DIALECTS, key=count_unknown_types)

@@ -1,7 +1,7 @@
-"""Completes proposed schemas with the current schema of the dataset.
+"""Completes proposed schemas with details from the current schema of the dataset.
 
-Types of proposals may be ambiguous: a plain `integer` of JSON Schema is read as INT64, but may also
-mean the INT32 of the dataset.
+Types in proposals may be ambiguous: for example, `integer` in a JSON Schema is read as INT64, but
+may also mean the INT32 that the dataset has now.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -35,63 +35,66 @@ from lumos.model.types import (
     quoted_name,
 )
 
-# Whether the proposed type (second) may mean the present one (first).
+# Whether a proposed type (the second argument) may mean the current type (the first).
 TypeAmbiguity: TypeAlias = Callable[[DataType, DataType], bool]
 
 _SNOWFLAKE_INTEGER: Final = Decimal(38, 0)
 
 
-def is_never_ambiguous(_present: DataType, _proposed: DataType) -> bool:
-    """For formats that can express every type: False."""
+def is_never_ambiguous(_current: DataType, _proposed: DataType) -> bool:
+    """Always false; for formats that can express every type."""
     return False
 
 
-def is_ambiguous_in_json_schema(present: DataType, proposed: DataType) -> bool:
-    """Whether the type is a JSON Schema number, string or timestamp without a precise format."""
-    return is_ambiguous_number(present, proposed) or is_ambiguous_with_sized_numbers(
-        present, proposed
+def is_ambiguous_in_json_schema(current: DataType, proposed: DataType) -> bool:
+    """Whether the proposed type is a number, string or timestamp of JSON Schema."""
+    return is_ambiguous_number(current, proposed) or is_ambiguous_with_sized_numbers(
+        current, proposed
     )
 
 
-def is_ambiguous_number(present: DataType, proposed: DataType) -> bool:
-    """Whether the proposed type is an integer or a number without a size."""
+def is_ambiguous_number(current: DataType, proposed: DataType) -> bool:
+    """Whether the proposed type is a number without a size, which may mean the current number."""
     if proposed == INT64:
-        return _is_integer(present)
-    return proposed == FLOAT64 and (present in FLOATS or isinstance(present, Decimal))
+        return _is_integer(current)
+    return proposed == FLOAT64 and (current in FLOATS or isinstance(current, Decimal))
 
 
-def is_ambiguous_with_sized_numbers(present: DataType, proposed: DataType) -> bool:
-    """As in JSON Schema, for columns whose numbers have a size, as in `format: int64`."""
+def is_ambiguous_with_sized_numbers(current: DataType, proposed: DataType) -> bool:
+    """Like `is_ambiguous_in_json_schema`, if numbers have a size, as in `format: int64`."""
     if proposed == STRING:
-        return present == UUID or isinstance(present, Enum | String | Binary)
-    return proposed == Timestamp("us", zoned=True) and isinstance(present, Timestamp)
+        return current == UUID or isinstance(current, Enum | String | Binary)
+    return proposed == Timestamp("us", zoned=True) and isinstance(current, Timestamp)
 
 
-def is_ambiguous_in_snowflake(present: DataType, proposed: DataType) -> bool:
-    """Whether it is an INTEGER, which has no size, or a VARCHAR, also used for UUIDs and enums."""
+def is_ambiguous_in_snowflake(current: DataType, proposed: DataType) -> bool:
+    """Whether the proposed type is ambiguous in Snowflake.
+
+    INTEGER has no size, VARCHAR is also used for UUIDs and enums, and times may have no precision.
+    """
     if proposed == _SNOWFLAKE_INTEGER:
-        return _is_integer(present)
+        return _is_integer(current)
     if proposed == STRING:
-        return present == UUID or isinstance(present, Enum)
-    return _differs_only_in_unit(present, proposed, "ns")
+        return current == UUID or isinstance(current, Enum)
+    return _differs_only_in_unit(current, proposed, "ns")
 
 
-def is_ambiguous_in_postgres(present: DataType, proposed: DataType) -> bool:
-    """Whether it is a time without a precision."""
-    return _differs_only_in_unit(present, proposed, "us")
+def is_ambiguous_in_postgres(current: DataType, proposed: DataType) -> bool:
+    """Whether the proposed type is a time without a precision."""
+    return _differs_only_in_unit(current, proposed, "us")
 
 
-def is_ambiguous_in_hive(present: DataType, proposed: DataType) -> bool:
-    """Whether it is a TIMESTAMP, which has a time zone in Spark but not in Hive."""
-    return proposed == Timestamp("ns") and isinstance(present, Timestamp)
+def is_ambiguous_in_hive(current: DataType, proposed: DataType) -> bool:
+    """Whether the proposed type is TIMESTAMP, which has a time zone in Spark, but not in Hive."""
+    return proposed == Timestamp("ns") and isinstance(current, Timestamp)
 
 
 def _is_integer(type: DataType) -> bool:
     return type in SIGNED or type in UNSIGNED
 
 
-def _differs_only_in_unit(present: DataType, proposed: DataType, default_unit: str) -> bool:
-    match present, proposed:
+def _differs_only_in_unit(current: DataType, proposed: DataType, default_unit: str) -> bool:
+    match current, proposed:
         case Timestamp(_, old_zoned), Timestamp(unit, new_zoned):
             return old_zoned == new_zoned and unit == default_unit
         case Time(), Time(unit):
@@ -106,10 +109,10 @@ _FIELD_PROPERTIES = ("nullable", "key", "partition", "default", "description", "
 class ProposalFormat(msgspec.Struct, frozen=True, kw_only=True):
     """What the format of a proposal can express.
 
-    `is_ordered` means that the order of fields matters. `has_partitions` is False for schemas of
-    single files, which lack the partition columns in their paths. `case_insensitive` are names that
-    match in any case. `is_ambiguous` returns whether a proposed type may mean the present one;
-    `is_ambiguous_in_column` overrides it for single columns.
+    With `is_ordered`, the order of fields matters. `has_partitions` is false for the schemas of
+    single files, which do not contain the partition columns in the path. `case_insensitive` are the
+    names that are compared without case. `is_ambiguous` returns whether a proposed type may mean
+    the current type; `is_ambiguous_in_column` overrides it for single columns.
     """
 
     is_ordered: bool = True
@@ -122,10 +125,11 @@ class ProposalFormat(msgspec.Struct, frozen=True, kw_only=True):
 def complete_proposal(
     current: Schema, rendered: Schema, proposed: Schema, format: ProposalFormat
 ) -> Schema:
-    """Add what the format of a proposal cannot express, from the current schema.
+    """Add the details of the current schema that the format of a proposal cannot express.
 
-    `rendered` is the current schema converted to the format and back, which may lose details. Parts
-    of the proposal that are equal to it are not meant to change.
+    `rendered` is the current schema, converted to the format and back, which may lose details.
+    Where the proposal is equal to `rendered`, nothing is meant to change, so the current schema is
+    used.
     """
     current_fields = {field.name: field for field in current.fields}
     rendered_fields = {field.name: field for field in rendered.fields}
@@ -210,7 +214,7 @@ def _struct(current: Struct, rendered: Struct, proposed: Struct, format: Proposa
 def _with_current_case(
     fields: Iterable[Field], current: dict[str, Field], case_insensitive: frozenset[str]
 ) -> list[Field]:
-    """The fields, with case-insensitive names in the case that the dataset uses."""
+    """The fields; case-insensitive names are spelled as in the dataset."""
     folded: dict[str, list[str]] = {}
     for name in current:
         folded.setdefault(name.casefold(), []).append(name)
@@ -224,14 +228,14 @@ def _with_current_case(
 
 
 def _sort_names(order: Iterable[str], names: Iterable[str]) -> list[str]:
-    """Sort names by a given order; new names come last."""
+    """Sort names in the given order; names that are not in it come last."""
     new_names = dict.fromkeys(names)
     ordered = [name for name in order if name in new_names]
     return [*ordered, *(name for name in new_names if name not in set(ordered))]
 
 
 def unknown_types(schema: Schema) -> Iterator[tuple[str, str]]:
-    """The path and name of each unknown type in a schema."""
+    """Yield the path and name of each unknown type in a schema."""
     for field in schema.fields:
         yield from _unknown(field.type, quoted_name(field.name))
 

@@ -1,4 +1,4 @@
-"""Suggests which removed and added fields may have been renamed or regrouped."""
+"""Finds removed and added fields that may have been renamed or moved to another parent."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
@@ -10,13 +10,13 @@ from lumos.model.paths import ELEMENT, VALUE, child, parent_of
 from lumos.model.schema import Field
 from lumos.model.types import Array, DataType, Map, Struct
 
-# The beginning of the note on a likely rename.
+# How the note on a likely rename starts.
 RENAME_NOTE: Final = "perhaps renamed"
 Evidence: TypeAlias = Literal["field id", "position"]
 
 
 class Rename(msgspec.Struct, frozen=True, kw_only=True):
-    """A field that may have been renamed among the same siblings, and the evidence."""
+    """A field that may have been renamed, under the same parent, and the evidence."""
 
     before: str
     after: str
@@ -24,23 +24,23 @@ class Rename(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def suggest_renames(changes: Iterable[AnySchemaChange]) -> tuple[Rename, ...]:
-    """The likely renames: by field id, then by equal position, type and properties."""
-    levels: dict[str, tuple[list[FieldRemoved], list[FieldAdded]]] = {}
+    """The likely renames: pairs of fields with the same id, or the same position and properties."""
+    by_parent: dict[str, tuple[list[FieldRemoved], list[FieldAdded]]] = {}
     for change in changes:
         if isinstance(change, FieldRemoved):
-            levels.setdefault(parent_of(change.path), ([], []))[0].append(change)
+            by_parent.setdefault(parent_of(change.path), ([], []))[0].append(change)
         elif isinstance(change, FieldAdded):
-            levels.setdefault(parent_of(change.path), ([], []))[1].append(change)
+            by_parent.setdefault(parent_of(change.path), ([], []))[1].append(change)
     return tuple(
-        rename for removed, added in levels.values() for rename in _renames(removed, added)
+        rename for removed, added in by_parent.values() for rename in _renames(removed, added)
     )
 
 
 def _renames(removed: Sequence[FieldRemoved], added: Sequence[FieldAdded]) -> Iterator[Rename]:
-    by_id = _by_id(removed, added)
-    for old, new in by_id:
+    pairs_by_id = _pair_by_id(removed, added)
+    for old, new in pairs_by_id:
         yield Rename(before=old.path, after=new.path, evidence="field id")
-    paired = {change.path for pair in by_id for change in pair}
+    paired = {change.path for pair in pairs_by_id for change in pair}
     by_position = dict(zip(_relative_positions(added), added, strict=True))
     for old, position in zip(removed, _relative_positions(removed), strict=True):
         candidate = by_position.get(position)
@@ -50,7 +50,7 @@ def _renames(removed: Sequence[FieldRemoved], added: Sequence[FieldAdded]) -> It
             yield Rename(before=old.path, after=candidate.path, evidence="position")
 
 
-def _by_id(
+def _pair_by_id(
     removed: Sequence[FieldRemoved], added: Sequence[FieldAdded]
 ) -> list[tuple[FieldRemoved, FieldAdded]]:
     ids_before = [change.before.field_id for change in removed]
@@ -65,9 +65,9 @@ def _by_id(
 def _relative_positions(
     changes: Sequence[FieldAdded | FieldRemoved],
 ) -> list[tuple[int, int] | None]:
-    """For each field, the number of unchanged fields before it, and the distance to the last one.
+    """For each field, the number of unchanged fields before it, and the distance to the nearest.
 
-    Unlike absolute positions, these stay the same if fields are added or removed elsewhere.
+    Unlike absolute positions, these do not change if fields are added or removed elsewhere.
     """
     positions = [change.position for change in changes]
     occupied = {position for position in positions if position is not None}
@@ -89,7 +89,10 @@ def _has_same_properties(before: Field, after: Field) -> bool:
 
 
 class _ChangedField(NamedTuple):
-    """A field that was added or removed; `change` is the path of the outermost such field."""
+    """A field that was added or removed, alone or with a field that contains it.
+
+    `change` is the path of the outermost field that was added or removed.
+    """
 
     name: str
     type: DataType
@@ -100,9 +103,9 @@ class _ChangedField(NamedTuple):
 def regrouped_paths(
     changes: Iterable[AnySchemaChange], renames: Collection[tuple[str, str]]
 ) -> frozenset[str]:
-    """The removed fields that were added under another parent, completely or in part.
+    """The paths of removed fields that were added again, at least partly, under another parent.
 
-    Fields that only moved with a renamed parent are left out; `renames` are (old, new) paths.
+    Fields whose parent was only renamed are not included; `renames` are pairs of old and new paths.
     """
     removed: list[_ChangedField] = []
     added: dict[tuple[str, DataType], list[_ChangedField]] = {}

@@ -33,14 +33,14 @@ class FieldReport(Report, frozen=True, kw_only=True):
     default: str | None
     description: str | None
     tags: tuple[str, ...]
-    # The type in the source, if native types are requested.
+    # The type in the source; only set if native types were requested.
     native_type: str | None = None
     terms: tuple[str, ...] = ()
     compliance: tuple[str, ...] = ()
     properties: dict[str, str] = msgspec.field(default_factory=dict)
-    # Annotations of fields inside the column.
+    # The annotations of fields inside the column.
     nested: tuple[NestedField, ...] = ()
-    # The id of the column in its table, which survives renaming.
+    # The id of the column in its table, which does not change if the column is renamed.
     field_id: int | UnsetType = UNSET
 
     @classmethod
@@ -77,9 +77,10 @@ class SchemaReport(Report, frozen=True, kw_only=True):
 
 
 class AffectedUseReport(Report, frozen=True, kw_only=True):
-    """A use of a changed field in a dataset, and the reason why it breaks, also as a sentence.
+    """A use of a changed field in a downstream dataset, and the reason why it breaks.
 
-    `path` is the changed field; it is empty if the dataset itself changed or the field is unknown.
+    `path` is the changed field; it is empty if the dataset itself changed, or if the field is
+    unknown. `sentence` describes the use and the reason.
     """
 
     path: str
@@ -122,11 +123,11 @@ class AffectedDataset(Report, frozen=True, kw_only=True):
 
 
 def _merge(radii: Sequence[BlastRadius]) -> BlastRadius:
-    """Merge the effects of several changes: each affected dataset once, with its worst verdict."""
+    """Merge the effects of several changes; each affected dataset gets its worst verdict."""
     datasets: dict[str, Affected] = {}
     for each in (affected for radius in radii for affected in radius.datasets):
         earlier = datasets.get(each.urn, each)
-        # If several changes affect the same use, the first change counts.
+        # If several changes affect the same use, the first change is used.
         uses = {use.path: use for use in (*each.uses, *earlier.uses)}
         is_breaking = Verdict.BREAKING in (each.verdict, earlier.verdict)
         datasets[each.urn] = msgspec.structs.replace(
@@ -137,7 +138,7 @@ def _merge(radii: Sequence[BlastRadius]) -> BlastRadius:
     worst_first = sorted(datasets.values(), key=lambda each: each.verdict is not Verdict.BREAKING)
     breaking = sum(each.verdict is Verdict.BREAKING for each in worst_first)
     return BlastRadius(
-        # Counts may include datasets that are not listed.
+        # The counts of the changes may include datasets that are not listed.
         breaking=max(breaking, *(each.breaking for each in radii)),
         undetermined=max(
             len(worst_first) - breaking,
@@ -150,9 +151,9 @@ def _merge(radii: Sequence[BlastRadius]) -> BlastRadius:
 
 
 class AffectedReport(Report, frozen=True, kw_only=True):
-    """The downstream effect of a change, with at most 1,000 datasets, breaking ones first.
+    """The downstream effect of a change; at most 1,000 datasets are listed, breaking ones first.
 
-    `problem` is the reason if the effect is unknown; `summary` describes the effect in one line.
+    `problem` is the reason why the effect is unknown; `summary` describes the effect in one line.
     """
 
     summary: str
@@ -164,7 +165,7 @@ class AffectedReport(Report, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, *events: ChangeEvent) -> "AffectedReport | None":
-        """The effect of the events of one dataset; None if nothing was downstream."""
+        """The effect of the events of one dataset; None if it had no downstream datasets."""
         radii = [each.affected for each in events if each.affected is not None]
         if not radii:
             return None

@@ -1,4 +1,4 @@
-"""Reports of `lumos schema` and `lumos version`, as the SDK returns and --json prints them."""
+"""The reports of `lumos schema` and `lumos version`, which the SDK returns and --json prints."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -19,11 +19,11 @@ from lumos.store import DatasetState, KnownDataset
 from lumos.store.history import RecordedSchemaVersion, SchemaStep
 
 _DAY: Final = timedelta(days=1)
-_DECLARED: Final = "declared"
+_DECLARED_KIND: Final = "declared"
 
 
 class Evolution(msgspec.Struct, frozen=True, kw_only=True):
-    """The changes in a period; `change_frequency` is changes per day."""
+    """The number of changes in a period; `change_frequency` is the number of changes per day."""
 
     total_versions: int
     breaking_versions: int
@@ -34,19 +34,19 @@ class Evolution(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def count_changes(event: ChangeEvent) -> int:
-    """The number of changes of an event; a manually declared breaking change is one more."""
+    """The number of changes in an event, including a change that a user declared as breaking."""
     return len(event.findings) + (DECLARED_BREAKING in event.flags)
 
 
 def summarise_evolution(
     events: Sequence[ChangeEvent], *, start: datetime, end: datetime
 ) -> Evolution:
-    """The counts over events that began a schema version within the period."""
+    """Count the changes in a period, given the events that started a schema version in it."""
     findings = [finding for event in events for finding in event.findings]
     declared = sum(DECLARED_BREAKING in event.flags for event in events)
     kinds = Counter(kind_of(finding.change) for finding in findings)
     if declared:
-        kinds[_DECLARED] = declared
+        kinds[_DECLARED_KIND] = declared
     total = sum(map(count_changes, events))
     days = max((end - start) / _DAY, 1.0)
     return Evolution(
@@ -77,7 +77,7 @@ class DiffReport(Report, frozen=True, kw_only=True):
 
 
 class RevisionsReport(DiffReport, frozen=True, kw_only=True):
-    """The result of `lumos schema diff --base`; `remarks` name files that were left out."""
+    """The result of `lumos schema diff --base`; `remarks` are about files that were skipped."""
 
     remarks: tuple[str, ...] | UnsetType = UNSET
 
@@ -90,18 +90,19 @@ class ProposalSource(Report, frozen=True, kw_only=True):
 
 
 class PredictReport(DiffReport, frozen=True, kw_only=True):
-    """The result of `lumos schema predict`; `to_version` is what the version would become."""
+    """The result of `lumos schema predict`; `to_version` is the version after the change."""
 
     proposed: ProposalSource
     remarks: tuple[str, ...]
 
 
 class VersionReport(Report, frozen=True, kw_only=True):
-    """One schema version, the event that began it, and the schema itself.
+    """A schema version, the event that started it, and the schema.
 
-    `timestamp` is the time of the change, `recorded_at` that of its recording. `source` is the
-    location of the data, `author` the person who made the change, if any. `affected_downstream` are
-    the datasets that it affected, with details in `affected`, as known at that time.
+    `timestamp` is when the schema changed, and `recorded_at` when the change was recorded. `source`
+    is the location of the data, and `author` the person who made the change, if any.
+    `affected_downstream` are the datasets that the change affected, as far as known at that time;
+    `affected` has the details.
     """
 
     schema_version: str
@@ -147,7 +148,7 @@ class VersionReport(Report, frozen=True, kw_only=True):
 
 
 class HistoryReport(Report, frozen=True, kw_only=True):
-    """The result of `lumos schema history`, newest first.
+    """The result of `lumos schema history`; the newest version comes first.
 
     Milestones are events such as the deletion or renaming of the dataset.
     """
@@ -160,7 +161,7 @@ class HistoryReport(Report, frozen=True, kw_only=True):
 
 
 class TimelineEntry(Report, frozen=True, kw_only=True):
-    """A schema version in brief."""
+    """A schema version, without its schema and the details of its changes."""
 
     schema_version: str
     cloud_version: str
@@ -193,7 +194,7 @@ class TimelineEntry(Report, frozen=True, kw_only=True):
 
 
 class TimelineReport(Report, frozen=True, kw_only=True):
-    """The result of `lumos schema timeline`, oldest version first."""
+    """The result of `lumos schema timeline`; the oldest version comes first."""
 
     format_version: str = FORMAT_VERSION
     urn: str
@@ -202,7 +203,7 @@ class TimelineReport(Report, frozen=True, kw_only=True):
 
 
 class EvolutionStep(Report, frozen=True, kw_only=True):
-    """A schema version that began in the period."""
+    """A schema version that started in the period."""
 
     schema_version: str
     timestamp: datetime
@@ -222,7 +223,7 @@ class EvolutionStep(Report, frozen=True, kw_only=True):
 
 
 class DatasetEvolution(Evolution, frozen=True, kw_only=True):
-    """How one dataset's schema changed over the period."""
+    """The number of changes to the schema of a dataset in the period, and its versions."""
 
     urn: str
     name: str
@@ -230,7 +231,7 @@ class DatasetEvolution(Evolution, frozen=True, kw_only=True):
 
 
 class EvolutionReport(Report, frozen=True, kw_only=True):
-    """The result of `lumos schema evolution`: datasets with the most breaking changes first."""
+    """The result of `lumos schema evolution`; datasets with most breaking changes come first."""
 
     format_version: str = FORMAT_VERSION
     period_start: datetime
@@ -240,9 +241,9 @@ class EvolutionReport(Report, frozen=True, kw_only=True):
 
 
 class SchemaExportReport(Report, frozen=True, kw_only=True):
-    """The result of `lumos schema export`: files by their path in the folder.
+    """The result of `lumos schema export`; files are listed by their path in the folder.
 
-    `replaced` are the written files that replaced files of users.
+    `replaced` lists those written files that replaced files of users.
     """
 
     format_version: str = FORMAT_VERSION
@@ -257,7 +258,7 @@ VersionNeed = Literal["none", "first version", "schema", "prefix"]
 
 
 class VersionEntry(Report, frozen=True, kw_only=True):
-    """One schema version in a dataset's history; `version` is the cloud version it began with."""
+    """A schema version in the history of a dataset; `version` is its first cloud version."""
 
     version: str
     schema_version: str
@@ -270,7 +271,7 @@ class VersionEntry(Report, frozen=True, kw_only=True):
 
 
 class ChangeDetails(Report, frozen=True, kw_only=True):
-    """The event that raised the cloud version last."""
+    """The event that last raised the cloud version."""
 
     event: EventType
     summary: str
@@ -279,7 +280,10 @@ class ChangeDetails(Report, frozen=True, kw_only=True):
 
 
 class VersionShowReport(Report, frozen=True, kw_only=True):
-    """The result of `lumos version show`: history oldest first, milestones newest first."""
+    """The result of `lumos version show`.
+
+    The oldest version comes first in `version_history`, the newest milestone in `milestones`.
+    """
 
     format_version: str = FORMAT_VERSION
     urn: str
@@ -298,7 +302,7 @@ class VersionShowReport(Report, frozen=True, kw_only=True):
 
 
 class VersionMapReport(Report, frozen=True, kw_only=True):
-    """The result of `lumos version map`: the schema version of every cloud version."""
+    """The result of `lumos version map`: the schema version of each cloud version."""
 
     format_version: str = FORMAT_VERSION
     urn: str
@@ -307,7 +311,7 @@ class VersionMapReport(Report, frozen=True, kw_only=True):
 
 
 class DatasetVersions(Report, frozen=True, kw_only=True):
-    """Both versions of a dataset."""
+    """The cloud version and the schema version of a dataset."""
 
     cloud_version: str
     schema_version: str
@@ -318,7 +322,7 @@ class DatasetVersions(Report, frozen=True, kw_only=True):
 
 
 class VersionBumpReport(Report, frozen=True, kw_only=True):
-    """The result of `lumos version bump`; not `applied` if its key was used before."""
+    """The result of `lumos version bump`; `applied` is false if the key was used before."""
 
     format_version: str = FORMAT_VERSION
     urn: str
@@ -332,7 +336,7 @@ class VersionBumpReport(Report, frozen=True, kw_only=True):
 
 
 class ScannedVersion(Report, frozen=True, kw_only=True):
-    """The versions a dataset has, and those it needs."""
+    """The versions that a dataset has, and those that it needs."""
 
     urn: str
     name: str
@@ -344,7 +348,7 @@ class ScannedVersion(Report, frozen=True, kw_only=True):
 
 
 class VersionScanSummary(Report, frozen=True, kw_only=True):
-    """How many datasets were checked, are outdated, and were updated."""
+    """The numbers of datasets that were checked, were outdated, and were updated."""
 
     datasets: int
     outdated: int
@@ -362,7 +366,7 @@ class VersionScanReport(Report, frozen=True, kw_only=True):
 class UpdatedVersion(Report, frozen=True, kw_only=True):
     """A dataset whose versions changed since the last tag.
 
-    `before` is null if it is new, `after` if it was deleted.
+    `before` is null if the dataset is new, and `after` is null if it was deleted.
     """
 
     urn: str
@@ -375,11 +379,12 @@ class UpdatedVersion(Report, frozen=True, kw_only=True):
 class VersionUpdateReport(Report, frozen=True, kw_only=True):
     """The result of `lumos version update`.
 
-    `cloud_version` and `schema_version` are those of the run, for all datasets together, or of the
-    last tag if no version changed. `previous_tag` is the tag that the run is compared with.
-    `git_tag` is the created tag, or with `dry_run` the one that would be created; it is null if no
-    version changed or no tag was requested. `datasets` are those whose versions changed since the
-    previous tag, `changes_detected` is their number, `raised` the number that this run raised.
+    `cloud_version` and `schema_version` are the versions of the run, which cover all datasets, or
+    those of the last tag if no version changed. `previous_tag` is the tag with which the run was
+    compared. `git_tag` is the created tag or, with `dry_run`, the tag that would be created; it is
+    null if no version changed or no tag was requested. `datasets` lists the datasets whose versions
+    changed since the previous tag, and `changes_detected` is their number. `raised` is the number
+    of datasets whose versions this run raised.
     """
 
     format_version: str = FORMAT_VERSION

@@ -1,4 +1,4 @@
-"""The table of compatibility rules: verdicts for consumers, and for engines that read old data."""
+"""The compatibility rules, with their verdicts for consumers and for engines that read old data."""
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
@@ -11,7 +11,8 @@ INFORMATIONAL: Final = Verdict.INFORMATIONAL
 UNDETERMINED: Final = Verdict.UNDETERMINED
 
 ENGINES: Final = {"avro": "Avro", "iceberg": "Iceberg v2", "delta": "Delta", "spark": "Spark"}
-# Whether an engine reads old data; `3` if only version 3 of the table format does.
+# Whether an engine reads old data: `y` for yes, `n` for no, and `3` if only version 3 of its table
+# format does.
 _VERDICT_OF_MARK: Final = {"y": COMPATIBLE, "n": BREAKING, "3": UNDETERMINED}
 # The engine that decides whether files of a format stay readable. Text formats have none: the
 # consumer verdict applies. All other formats are read by Spark.
@@ -24,8 +25,12 @@ _ENGINE_OF_FORMAT: Final = {
 }
 
 
-class Judgement(NamedTuple):
-    """The verdicts of a rule: for consumers, and for storage by engine or one for all engines."""
+class CompatibilityRule(NamedTuple):
+    """A rule with its verdicts: for consumers, and for storage.
+
+    The storage verdicts are in `engines`; `any_engine` is the verdict for engines that are not in
+    it, by default the consumer verdict.
+    """
 
     rule: str
     consumer: Verdict
@@ -44,14 +49,14 @@ class Judgement(NamedTuple):
         return self.engines.get(engine, self.any_engine or self.consumer)
 
     def notes(self, format: str | None) -> tuple[str, ...]:
-        """The notes of the rule for a format, preceded by one about engines that disagree."""
+        """The notes for a format; if verdicts of engines differ, the first note says which."""
         engine = _ENGINE_OF_FORMAT.get(format, "spark") if format else None
         rule_notes = tuple(
             note
             for note in self.rule_notes
             if format is None
-            or not (named := [each for each in ENGINES if each in note.lower()])
-            or engine in named
+            or not (engines := [each for each in ENGINES if each in note.lower()])
+            or engine in engines
         )
         verdicts = self.engines.items()
         safe = [ENGINES[engine] for engine, verdict in verdicts if verdict is COMPATIBLE]
@@ -70,11 +75,11 @@ def _rule(
     flags: tuple[str, ...] = (),
     breaks_if: tuple[ConsumerUse, ...] = (),
     holds_if: tuple[ConsumerUse, ...] = (),
-) -> Judgement:
-    """A row of the table; `engines` has a mark each for Avro, Iceberg, Delta and Spark."""
+) -> CompatibilityRule:
+    """Create a rule; `engines` has one mark each for Avro, Iceberg, Delta and Spark."""
     marks = zip(ENGINES, engines.split(), strict=True)
     verdicts = {engine: _VERDICT_OF_MARK[mark] for engine, mark in marks if mark != "-"}
-    return Judgement(rule, consumer, verdicts, storage, flags, notes, breaks_if, holds_if)
+    return CompatibilityRule(rule, consumer, verdicts, storage, flags, notes, breaks_if, holds_if)
 
 
 _NUMBER_RULES: Final = (
@@ -205,7 +210,7 @@ _OTHER_TYPE_RULES: Final = (
     _rule("type-to-null", BREAKING, "n n n n"),
     _rule("unknown-type", UNDETERMINED),
     _rule("unrelated-types", BREAKING, "n n n n"),
-    # The type was only inferred from the values in paths.
+    # The type of a partition column that was only inferred from the values in paths.
     _rule("partition-type", COMPATIBLE, flags=("cost",)),
 )
 _POSITIONAL_NOTE: Final = "breaking where SELECT * feeds a positional INSERT or a UNION"

@@ -71,20 +71,20 @@ class VersionPair(NamedTuple):
 
 
 class ComparedHistory(NamedTuple):
-    """The history of a dataset, and the differences between versions."""
+    """The history of a dataset, and the differences between its versions."""
 
     history: HistoryReport
     diffs: dict[VersionPair, DiffReport]
 
 
 class Schemas:
-    """Compares schemas and shows their history; opens the store only if necessary."""
+    """Compares schemas, and shows their history; opens the store only when it is needed."""
 
     def __init__(
         self, store: Callable[[], Store], *, require_tracking: Callable[[], None] = lambda: None
     ) -> None:
         self._open = store
-        # Fails if schema tracking is disabled.
+        # Raises an error if schema tracking is disabled.
         self._require_tracking = require_tracking
 
     def diff(
@@ -95,11 +95,11 @@ class Schemas:
         output: str | Path | None = None,
         read_files: bool = True,
     ) -> DiffReport:
-        """The changes from one schema, or one folder of schemas, to another.
+        """The changes from one schema, or folder of schemas, to another.
 
-        Each side is a `.schema` file, a folder of them, a snapshot, or a dataset: its URN or unique
-        name, optionally followed by `@2.1.0`, `@S-312` or `@2024-01-15`. Without `read_files`, both
-        sides are datasets.
+        Each side is a `.schema` file, a folder with such files, a snapshot, or a dataset. A dataset
+        is given as its URN or unique name, optionally followed by a version or time, such as
+        `@2.1.0`, `@S-312` or `@2024-01-15`. Without `read_files`, both sides are datasets.
         """
         self._require_tracking()
         require_text(str(before), "first schema"), require_text(str(after), "second schema")
@@ -123,7 +123,7 @@ class Schemas:
         folder: str | Path | None = None,
         output: str | Path | None = None,
     ) -> RevisionsReport:
-        """The changes in a folder of schemas at a git revision since its merge base with `base`.
+        """The changes in a folder of schemas, from the merge base of two git revisions to `head`.
 
         The default folder is `schemas` in the current folder, or else in the repository root.
         """
@@ -150,8 +150,8 @@ class Schemas:
     ) -> PredictReport:
         """Predict what breaks if a dataset gets the schema in a file.
 
-        `kind` overrides the detected kind of file, `model` names one of its tables or models, and
-        `dialect` is the dialect of their SQL types.
+        `kind` overrides the detected kind of the file, `model` selects one of its tables or models,
+        and `dialect` is the dialect of its SQL types.
         """
         # Imported late: only needed here.
         from lumos.schemas.proposal_reader import ProposalTarget, read_proposal
@@ -192,9 +192,9 @@ class Schemas:
     def compared_histories(
         self, urns: Collection[str], *, latest: int
     ) -> dict[str, ComparedHistory]:
-        """The histories of datasets by current URN, read with few statements.
+        """The histories of datasets by current URN, read with a few SQL statements.
 
-        Neighbouring versions are compared, and the latest ones with each other.
+        Each version is compared with the next one, and the `latest` versions with each other.
         """
         self._require_tracking()
         store = self._open()
@@ -218,11 +218,11 @@ class Schemas:
     def evolution(
         self, name: str | None = None, *, since: str | None = None, until: str | None = None
     ) -> EvolutionReport:
-        """Count the changes of one or all datasets in a period, by default in all history."""
+        """Count the changes of one or all datasets in a period, by default the entire history."""
         self._require_tracking()
         now = datetime.now(UTC)
         start = None if since is None else parse_time(since, now=now)
-        # Future days would lower the change frequency.
+        # Days in the future would lower the change frequency.
         end = now if until is None else min(now, parse_time(until, now=now, end=True))
         if start is not None and start > end:
             raise MisuseError(
@@ -256,9 +256,9 @@ class Schemas:
         )
 
     def export(self, folder: str | Path) -> SchemaExportReport:
-        """Write the schema of each live dataset to its own text file.
+        """Write the schema of each live dataset to a text file of its own.
 
-        Local datasets are named by their paths relative to the root of their source.
+        The files of local datasets are named after their paths relative to the root of the source.
         """
         require_text(str(folder), "folder")
         archive = self._open().schemas
@@ -286,7 +286,7 @@ class Schemas:
         return dataset, versions
 
     def _schema_of_dataset(self, text: str, *, as_text: bool, may_be_file: bool) -> DatasetSchema:
-        """The schema of a dataset; with `as_text`, only what a schema file can express."""
+        """The schema of a dataset; with `as_text`, without what a schema file cannot express."""
         try:
             dataset = self._history().schema(text)
         except (UnknownDataset, NoStore):
@@ -307,7 +307,9 @@ def _histories(
     versions: Mapping[str, Sequence[RecordedSchemaVersion]],
 ) -> dict[str, HistoryReport]:
     alerts = store.notification_outbox.alerts(
-        each.event.event_id for of_dataset in versions.values() for each in of_dataset
+        version.event.event_id
+        for dataset_versions in versions.values()
+        for version in dataset_versions
     )
     states = {event_id: alert.state for event_id, alert in alerts.items()}
     milestones = milestones_of(store, datasets)
@@ -348,13 +350,13 @@ def _compare_versions(
 def _compare_sides(old: DiffSide, new: DiffSide) -> DiffReport:
     if isinstance(old, DatasetSchema) and isinstance(new, DatasetSchema):
         if is_same_dataset(old.urn, new.urn):
-            # A store has the full path of a dataset, an export only the end of the path.
+            # The URN has the full path in a store, but only the end of the path in an export.
             urn = max(old.urn, new.urn, key=len)
             old, new = (msgspec.structs.replace(side, urn=urn) for side in (old, new))
-        # A file without a URN describes the dataset that it is compared with.
+        # If only the old schema has a URN, use it: the new file then describes the same dataset.
         unnamed = f"{SCHEME}{UNNAMED_PLATFORM}/"
-        is_old_named = new.urn.startswith(unnamed) and not old.urn.startswith(unnamed)
-        return diff_pair(old, new, urn=old.urn if is_old_named else new.urn)
+        has_only_old_urn = new.urn.startswith(unnamed) and not old.urn.startswith(unnamed)
+        return diff_pair(old, new, urn=old.urn if has_only_old_urn else new.urn)
     if isinstance(old, SnapshotFile) and isinstance(new, SnapshotFile):
         return diff_datasets(*read_snapshot_schemas(old, new))
     if isinstance(old, Path) and isinstance(new, Path):

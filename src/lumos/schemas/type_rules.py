@@ -30,45 +30,45 @@ from lumos.model.types import (
     Union,
     Unknown,
 )
-from lumos.schemas.rules import BREAKING, COMPATIBLE, RULES, Judgement
+from lumos.schemas.rules import BREAKING, COMPATIBLE, RULES, CompatibilityRule
 
-# Decimal digits of integers, by bits.
+# The decimal digits of integers, by their bits.
 _DIGITS_BY_BITS: Final = {8: 3, 16: 5, 32: 10, 64: 19}
-# Delta and the Parquet reader of Spark require one digit more than 64-bit integers have.
+# Delta and Spark's Parquet reader require one digit more than 64-bit integers have.
 _MIN_DIGITS_FOR_INT64: Final = 20
 _MIN_DIGITS_IN_DELTA: Final = 10
 _MAX_DECIMAL_DIGITS: Final = 38
 
 
-def judge_types(before: DataType, after: DataType, *, is_map_key: bool = False) -> Judgement:
-    """The verdicts on a changed type."""
+def select_type_rule(
+    before: DataType, after: DataType, *, is_map_key: bool = False
+) -> CompatibilityRule:
+    """The rule for a change from one type to another."""
     if isinstance(before, Unknown) or isinstance(after, Unknown):
         return RULES["unknown-type"]
-    judgements = (
-        judgement for select in _SELECTORS if (judgement := select(before, after)) is not None
-    )
-    judgement = next(judgements, RULES["unrelated-types"])
-    return _as_map_key(judgement) if is_map_key else judgement
+    rules = (rule for select in _SELECTORS if (rule := select(before, after)) is not None)
+    rule = next(rules, RULES["unrelated-types"])
+    return _as_map_key(rule) if is_map_key else rule
 
 
-def _as_map_key(judgement: Judgement) -> Judgement:
-    """The judgement on a map key: Delta and Spark read widened keys like widened values."""
+def _as_map_key(value_rule: CompatibilityRule) -> CompatibilityRule:
+    """The rule for map keys; Delta and Spark read widened keys like widened values."""
     rule = RULES["map-key"]
     engines = dict(rule.engines)
-    if judgement.consumer is COMPATIBLE and judgement.storage("delta") is COMPATIBLE:
+    if value_rule.consumer is COMPATIBLE and value_rule.storage("delta") is COMPATIBLE:
         engines["delta"] = COMPATIBLE
-    if judgement.storage("parquet") is COMPATIBLE:
+    if value_rule.storage("parquet") is COMPATIBLE:
         engines["spark"] = COMPATIBLE
     return rule._replace(engines=engines)
 
 
-def _nulls(before: DataType, after: DataType) -> Judgement | None:
+def _nulls(before: DataType, after: DataType) -> CompatibilityRule | None:
     if before == NULL:
         return RULES["null-to-type"]
     return RULES["type-to-null"] if after == NULL else None
 
 
-def _unions(before: DataType, after: DataType) -> Judgement | None:
+def _unions(before: DataType, after: DataType) -> CompatibilityRule | None:
     if not isinstance(after, Union) and not isinstance(before, Union):
         return None
     old = set(before.options) if isinstance(before, Union) else {before}
@@ -82,7 +82,7 @@ def _unions(before: DataType, after: DataType) -> Judgement | None:
     return RULES["union-narrowed" if new < old else "union-changed"]
 
 
-def _structs(before: DataType, after: DataType) -> Judgement | None:
+def _structs(before: DataType, after: DataType) -> CompatibilityRule | None:
     are_nested = isinstance(before, _NESTED), isinstance(after, _NESTED)
     if are_nested == (True, True):
         return RULES[_RULE_OF_NESTED_PAIR.get((type(before), type(after)), "unrelated-types")]
@@ -98,7 +98,7 @@ _RULE_OF_NESTED_PAIR: Final[dict[tuple[type[DataType], type[DataType]], str]] = 
 }
 
 
-def _strings(before: DataType, after: DataType) -> Judgement | None:
+def _strings(before: DataType, after: DataType) -> CompatibilityRule | None:
     match before, after:
         case String(old), String(new):
             is_wider = new is None or (old is not None and new > old)
@@ -126,7 +126,7 @@ _BREAKS_SPARK: Final = {"spark": BREAKING}
 _BREAKS_TABLES: Final = {"iceberg": BREAKING, **_BREAKS_DELTA, **_BREAKS_SPARK}
 
 
-def _integers(before: DataType, after: DataType) -> Judgement | None:
+def _integers(before: DataType, after: DataType) -> CompatibilityRule | None:
     if before in SIGNED and after in SIGNED:
         is_wider = SIGNED[before] < SIGNED[after]
         return RULES["integer-widened" if is_wider else "integer-narrowed"]
@@ -141,7 +141,7 @@ def _integers(before: DataType, after: DataType) -> Judgement | None:
     return None
 
 
-def _integer_to_other_number(before: DataType, after: DataType) -> Judgement | None:
+def _integer_to_other_number(before: DataType, after: DataType) -> CompatibilityRule | None:
     bits = SIGNED.get(before)
     if bits is None:
         return None
@@ -152,7 +152,7 @@ def _integer_to_other_number(before: DataType, after: DataType) -> Judgement | N
     return RULES["integer-to-float64"] if after == FLOAT64 else None
 
 
-def _integer_to_decimal(digits: int, after: Decimal) -> Judgement:
+def _integer_to_decimal(digits: int, after: Decimal) -> CompatibilityRule:
     rule = RULES["integer-to-decimal"]
     if after.precision is None:
         return rule
@@ -165,15 +165,15 @@ def _integer_to_decimal(digits: int, after: Decimal) -> Judgement:
             rule_notes=_without_delta(rule.rule_notes),
         )
     if whole_digits < _MIN_DIGITS_IN_DELTA:
-        # Delta does not widen integers to such short decimals, not even manually.
+        # Delta does not widen integers to decimals with so few digits, not even manually.
         return rule._replace(
             engines={**rule.engines, **_BREAKS_DELTA}, rule_notes=_without_delta(rule.rule_notes)
         )
     return _check_table_precision(rule, after.precision)
 
 
-def _check_table_precision(rule: Judgement, precision: int) -> Judgement:
-    """Mark a rule as breaking for tables if the decimal has more than 38 digits."""
+def _check_table_precision(rule: CompatibilityRule, precision: int) -> CompatibilityRule:
+    """The rule, but breaking for table formats if the decimal has more than 38 digits."""
     if precision <= _MAX_DECIMAL_DIGITS:
         return rule
     note = f"Iceberg, Delta and Spark have no more than {_MAX_DECIMAL_DIGITS} digits"
@@ -187,7 +187,7 @@ def _without_delta(rule_notes: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(note for note in rule_notes if not note.startswith("Delta"))
 
 
-def _floats(before: DataType, after: DataType) -> Judgement | None:
+def _floats(before: DataType, after: DataType) -> CompatibilityRule | None:
     if before not in FLOATS:
         return None
     if after in FLOATS:
@@ -201,7 +201,7 @@ def _is_exact(type: DataType) -> bool:
     return type in SIGNED or type in UNSIGNED or isinstance(type, Decimal)
 
 
-def _decimals(before: DataType, after: DataType) -> Judgement | None:
+def _decimals(before: DataType, after: DataType) -> CompatibilityRule | None:
     if not isinstance(before, Decimal):
         return None
     if not isinstance(after, Decimal):
@@ -221,13 +221,13 @@ def _decimals(before: DataType, after: DataType) -> Judgement | None:
     return RULES["decimal-shrunk"]
 
 
-def _booleans(before: DataType, after: DataType) -> Judgement | None:
+def _booleans(before: DataType, after: DataType) -> CompatibilityRule | None:
     other = after if before == BOOLEAN else before
     is_number = _is_exact(other) or other in FLOATS
     return RULES["boolean-and-number"] if BOOLEAN in (before, after) and is_number else None
 
 
-def _times(before: DataType, after: DataType) -> Judgement | None:
+def _times(before: DataType, after: DataType) -> CompatibilityRule | None:
     match before, after:
         case _, Timestamp(_, zoned) if before == DATE:
             return RULES["date-to-zoned-timestamp" if zoned else "date-to-timestamp"]
@@ -240,7 +240,7 @@ def _times(before: DataType, after: DataType) -> Judgement | None:
             return None
 
 
-def _enums(before: DataType, after: DataType) -> Judgement | None:
+def _enums(before: DataType, after: DataType) -> CompatibilityRule | None:
     if not isinstance(before, Enum) or not isinstance(after, Enum):
         return None
     old, new = set(before.symbols), set(after.symbols)
@@ -251,7 +251,7 @@ def _enums(before: DataType, after: DataType) -> Judgement | None:
     return RULES["enum-symbol-removed" if new < old else "enum-symbol-replaced"]
 
 
-_SELECTORS: Final[tuple[Callable[[DataType, DataType], Judgement | None], ...]] = (
+_SELECTORS: Final[tuple[Callable[[DataType, DataType], CompatibilityRule | None], ...]] = (
     _nulls,
     _unions,
     _structs,

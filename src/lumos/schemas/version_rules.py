@@ -1,4 +1,4 @@
-"""Decides which event a scan records for a dataset, and its next versions."""
+"""Decides which event a scan records for a dataset, and which versions the dataset gets."""
 
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
@@ -10,7 +10,7 @@ from lumos.model.change import ChangeEvent, EventType, Finding, Verdict
 from lumos.model.schema import Schema
 from lumos.model.version import ChangeType, CloudVersion, Level, SchemaVersion
 from lumos.schemas.comparison import compare
-from lumos.schemas.compatibility import judge, worst_verdict
+from lumos.schemas.compatibility import classify, worst_verdict
 
 # The level of a manual bump without --level.
 DEFAULT_LEVEL: Final[Mapping[ChangeType, Level]] = {
@@ -18,7 +18,7 @@ DEFAULT_LEVEL: Final[Mapping[ChangeType, Level]] = {
     ChangeType.DATA_UPDATE: "patch",
     ChangeType.METADATA_UPDATE: "patch",
 }
-EVENT_OF_CHANGE: Final[Mapping[ChangeType, EventType]] = {
+EVENT_BY_CHANGE_TYPE: Final[Mapping[ChangeType, EventType]] = {
     ChangeType.SCHEMA_CHANGE: EventType.SCHEMA_CHANGED,
     ChangeType.DATA_UPDATE: EventType.MODIFIED,
     ChangeType.METADATA_UPDATE: EventType.METADATA_CHANGED,
@@ -33,7 +33,7 @@ class VersionStep(NamedTuple):
 
 
 def level_of(findings: Iterable[Finding]) -> Level:
-    """The level by which findings raise the schema version; undetermined counts as breaking."""
+    """The level by which findings raise the schema version: major if a change may be breaking."""
     match worst_verdict(findings):
         case None:
             return "none"
@@ -48,7 +48,7 @@ def level_of(findings: Iterable[Finding]) -> Level:
 
 
 def next_schema_version(version: SchemaVersion, findings: Iterable[Finding]) -> SchemaVersion:
-    """The schema version after judged changes."""
+    """The schema version after changes."""
     return version.next(level_of(findings))
 
 
@@ -70,11 +70,12 @@ def change_type_of(event: ChangeEvent) -> ChangeType:
 def versions_by_cloud_version(
     version_changes: Iterable[VersionStep], recorded: Iterable[VersionStep] = ()
 ) -> dict[str, str]:
-    """The schema version of every cloud version: {"S-311": "1.0.0", "S-312": "1.1.0"}.
+    """The schema version of each cloud version, such as `{"S-311": "1.0.0", "S-312": "1.1.0"}`.
 
-    `version_changes` are the steps that changed the schema version, and the current one; `recorded`
-    are others that are still stored. Cloud versions between two steps are numbered consecutively.
-    They are left out if the prefix changed between the steps, since theirs is then unknown.
+    `version_changes` are the steps that changed the schema version, and the current step.
+    `recorded` are other steps that are still stored. Between two steps, cloud versions are numbered
+    consecutively. If their prefixes differ, the cloud versions between them are not returned,
+    because their prefixes are unknown.
     """
     by_number = {step.cloud_version.number: step for step in (*recorded, *version_changes)}
     steps = [by_number[number] for number in sorted(by_number)]
@@ -90,10 +91,10 @@ def versions_by_cloud_version(
 
 
 class ObservedDataset(msgspec.Struct, frozen=True, kw_only=True):
-    """A dataset as a scan sees it: its schema and a fingerprint of its content.
+    """A dataset as a scan finds it: its schema, and a fingerprint of its content.
 
-    The content is the data files or, if `is_from_source`, the metadata of the source.
-    `has_new_source_metadata` means that the metadata of a table, which has both, changed.
+    The content consists of the data files or, if `is_from_source`, of the metadata in the source. A
+    table has both; `has_new_source_metadata` is true if its metadata changed.
     """
 
     schema: Schema
@@ -125,7 +126,7 @@ class EventDecision(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def schema_changed(self) -> bool:
-        """Whether a new schema version begins."""
+        """Whether a new schema version starts."""
         return self.type is EventType.CREATED or bool(self.findings)
 
 
@@ -139,7 +140,7 @@ def decide_event(
             cloud_version=CloudVersion(prefix=prefix),
             schema_version=SchemaVersion(),
         )
-    findings = judge(compare(recorded.schema, observed.schema), format=observed.format)
+    findings = classify(compare(recorded.schema, observed.schema), format=observed.format)
     event = _event(observed, recorded, findings)
     if event is None:
         return None

@@ -1,4 +1,4 @@
-"""The service behind `lumos version`: shows, raises and checks the versions of datasets."""
+"""The service behind `lumos version`, which shows, checks and raises the versions of datasets."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -22,7 +22,7 @@ from lumos.model.version import ChangeType, CloudVersion, Level
 from lumos.names import find_dataset, find_datasets, find_urn
 from lumos.schemas.changes import events_of, milestones_of, schema_versions_of
 from lumos.schemas.comparison import compare
-from lumos.schemas.compatibility import judge
+from lumos.schemas.compatibility import classify
 from lumos.schemas.output import require_text
 from lumos.schemas.reports import (
     ChangeDetails,
@@ -37,11 +37,16 @@ from lumos.schemas.reports import (
     VersionShowReport,
     VersionUpdateReport,
 )
-from lumos.schemas.version_rules import DEFAULT_LEVEL, EVENT_OF_CHANGE, change_type_of, level_of
+from lumos.schemas.version_rules import (
+    DEFAULT_LEVEL,
+    EVENT_BY_CHANGE_TYPE,
+    change_type_of,
+    level_of,
+)
 from lumos.schemas.version_tags import (
     VersionTag,
     VersionTags,
-    moved_datasets,
+    changed_versions,
     run_versions,
 )
 from lumos.schemas.version_writer import VersionWriter, source_path
@@ -53,7 +58,7 @@ from lumos.store.history import ChangeLog, VersionedDataset
 from lumos.store.transaction import current_user
 
 _BATCH_SIZE: Final = 50
-_EVENT_OF_NEED: Final[dict[VersionNeed, EventType]] = {
+_EVENT_BY_NEED: Final[dict[VersionNeed, EventType]] = {
     "first version": EventType.CREATED,
     "schema": EventType.SCHEMA_CHANGED,
     "prefix": EventType.METADATA_CHANGED,
@@ -61,7 +66,7 @@ _EVENT_OF_NEED: Final[dict[VersionNeed, EventType]] = {
 
 
 class _NeededVersion(NamedTuple):
-    """A dataset, the reason why it needs another version, and the dataset with that version."""
+    """A dataset, why it needs another version (`need`), and the dataset with that version."""
 
     entry: VersionedDataset
     need: VersionNeed
@@ -72,18 +77,18 @@ class _NeededVersion(NamedTuple):
 def scan_versions(
     store: Store, writer: VersionWriter, requested: DatasetPattern, *, update: bool
 ) -> VersionScanReport:
-    """Compare the versions of datasets with the versions they need; `update` writes these."""
+    """Compare the versions of datasets with those that they need; `update` writes these."""
     at = datetime.now(UTC)
     entries = store.schemas.with_last_versions()
     matching = (entry for entry in entries if requested.matches(entry.known.urn, entry.known.name))
-    needed = list(_needed_versions(matching, store.change_log, writer, at))
-    outdated = [each for each in needed if each.need != "none"]
+    versions = list(_needed_versions(matching, store.change_log, writer, at))
+    outdated = [each for each in versions if each.need != "none"]
     updated = _update(store, writer, outdated, requested, at) if update and outdated else []
     return VersionScanReport(
         summary=VersionScanSummary(
-            datasets=len(needed), outdated=len(outdated), updated=len(updated)
+            datasets=len(versions), outdated=len(outdated), updated=len(updated)
         ),
-        datasets=tuple(map(_report, needed)),
+        datasets=tuple(map(_report, versions)),
     )
 
 
@@ -99,7 +104,7 @@ def _needed_versions(
         if dataset.schema_hash is not None and last.schema_hash != dataset.schema_hash:
             schemas = log.schemas([last.schema_hash, dataset.schema_hash])
             before, after = schemas[last.schema_hash], schemas[dataset.schema_hash]
-            findings = judge(compare(before, after), format=dataset.format)
+            findings = classify(compare(before, after), format=dataset.format)
         if findings:
             yield _NeededVersion(
                 entry, "schema", writer.next_version(dataset, level_of(findings), at=at), findings
@@ -123,12 +128,12 @@ def _update(
         with store.transaction() as transaction:
             for each in batch:
                 dataset = transaction.known(each.entry.known.urn)
-                # If the dataset has changed meanwhile, that change has raised its version.
+                # If the dataset has changed in the meantime, that change has raised its version.
                 if dataset != each.entry.known:
                     continue
                 is_new_version = each.need != "prefix"
                 event = _event(each, writer.prefix, source_path(transaction, dataset.urn), at)
-                writer.write(transaction, each.after, event, begins_version=is_new_version)
+                writer.write(transaction, each.after, event, starts_version=is_new_version)
                 updated.append(dataset.urn)
     with store.transaction() as transaction:
         details = f"{len(updated)} datasets"
@@ -140,8 +145,8 @@ def _update(
 def _event(needed: _NeededVersion, prefix: str, path: str | None, at: datetime) -> ChangeEvent:
     dataset, after = needed.entry.known, needed.after
     last = needed.entry.last
-    type = _EVENT_OF_NEED[needed.need]
-    prefix_summary = f"cloud versions begin with {prefix} from here"
+    type = _EVENT_BY_NEED[needed.need]
+    prefix_summary = f"cloud versions start with {prefix} from now on"
     return ChangeEvent(
         event_id=make_event_id(
             "update", dataset.urn, needed.need, after.cloud_version, after.fingerprint
@@ -181,17 +186,17 @@ _END_OF_TIME: Final = datetime.max.replace(tzinfo=UTC)
 
 
 class VersionService:
-    """Shows, maps and raises the versions of datasets."""
+    """Shows, checks and raises the versions of datasets."""
 
     def __init__(self, store: Callable[[], Store], writer: VersionWriter) -> None:
         self._open = store
         self._writer = writer
 
     def show(self, name: str) -> VersionShowReport:
-        """The versions of a dataset, its last version step and its history."""
+        """The versions of a dataset, the event that set the current version, and the history."""
         store = self._open()
         dataset = find_dataset(store, name)
-        event = _last_step(store, dataset)
+        event = _last_version_event(store, dataset)
         history = _history(store, dataset.urn)
         cloud_versions = tuple(schema_versions_of(store, dataset))
         return VersionShowReport(
@@ -203,7 +208,7 @@ class VersionService:
             timestamp=dataset.updated_at if event is None else event.at,
             author=None if event is None else event.author,
             cause=None if event is None else event.cause,
-            # Only events of new data are ever pruned.
+            # Without an event, it was new data: only such events are pruned.
             change_type=ChangeType.DATA_UPDATE if event is None else change_type_of(event),
             change_details=_details(event),
             previous_version=cloud_versions[-2] if len(cloud_versions) > 1 else None,
@@ -212,7 +217,7 @@ class VersionService:
         )
 
     def map(self, name: str) -> VersionMapReport:
-        """The schema version of every cloud version that a dataset had."""
+        """The schema version of each cloud version that a dataset had."""
         store = self._open()
         dataset = find_dataset(store, name)
         versions = schema_versions_of(store, dataset)
@@ -236,7 +241,7 @@ class VersionService:
         if key is not None:
             require_text(key, "key")
         change_type = _parse_change_type(type)
-        raised_by = DEFAULT_LEVEL[change_type] if level is None else _parse_level(level)
+        bump_level = DEFAULT_LEVEL[change_type] if level is None else _parse_level(level)
         store, at, user = self._open(), datetime.now(UTC), author or current_user()
         urn = find_urn(store, name)
         event_id = None if key is None else make_event_id("bump", urn, key)
@@ -245,11 +250,11 @@ class VersionService:
             earlier = None if event_id is None else transaction.event(event_id)
             if earlier is not None:
                 return _bump_report(dataset, earlier, applied=False)
-            after = self._writer.next_version(dataset, raised_by, at=at)
+            after = self._writer.next_version(dataset, bump_level, at=at)
             event = ChangeEvent(
                 event_id=event_id or make_event_id("bump", urn, after.cloud_version),
                 urn=urn,
-                type=EVENT_OF_CHANGE[change_type],
+                type=EVENT_BY_CHANGE_TYPE[change_type],
                 at=at,
                 cause="user",
                 author=user,
@@ -258,15 +263,15 @@ class VersionService:
                 source_path=source_path(transaction, urn),
                 old_schema=dataset.schema_hash,
                 new_schema=dataset.schema_hash,
-                flags=(DECLARED_BREAKING,) if raised_by == "major" else (),
+                flags=(DECLARED_BREAKING,) if bump_level == "major" else (),
                 summary=reason or f"declared by {user}",
                 metadata={
-                    "level": raised_by,
+                    "level": bump_level,
                     "previous_cloud_version": dataset.cloud_version,
                     "previous_schema_version": dataset.schema_version,
                 },
             )
-            self._writer.write(transaction, after, event, begins_version=raised_by != "none")
+            self._writer.write(transaction, after, event, starts_version=bump_level != "none")
             details = f"{dataset.cloud_version} {dataset.schema_version} -> "
             details += f"{after.cloud_version} {after.schema_version}. {reason}".strip()
             transaction.audit(
@@ -290,11 +295,12 @@ class VersionService:
         folder: str | Path = ".",
         dry_run: bool = False,
     ) -> VersionUpdateReport:
-        """Give the datasets that changed since the last tag their versions, and tag a commit.
+        """Raise the versions of datasets, tag a commit, or both.
 
         `auto_increment` raises the versions of datasets whose schema changed since their last
-        version. The tag's name is the prefix and the run's cloud version; its message records the
-        versions of all datasets. Nothing is written if the tag cannot be created.
+        version. `create_git_tag` creates a tag, named after the prefix and the cloud version of
+        this run; its message records the versions of all datasets. Nothing is written if the tag
+        cannot be created.
         """
         if not (auto_increment or create_git_tag):
             raise MisuseError(
@@ -320,8 +326,8 @@ class VersionService:
             else _tagged_versions(last, current, store)
         )
         names = {urn: dataset.name for urn, dataset in recorded.items()}
-        moved = moved_datasets(before, after, names)
-        run = run_versions(moved, after, last, prefix=self._writer.prefix)
+        changed = changed_versions(before, after, names)
+        run = run_versions(changed, after, last, prefix=self._writer.prefix)
         name = None if tags is None or run is None else tags.check_name(run.cloud_version)
         result = run or last
         raised = 0
@@ -334,21 +340,21 @@ class VersionService:
                 with store.transaction() as transaction:
                     at, details = datetime.now(UTC), f"{name} {commit}"
                     transaction.audit("create git tag", "*", at=at, details=details)
-            self._writer.on_written([each.urn for each in moved if each.after is not None])
+            self._writer.on_written([each.urn for each in changed if each.after is not None])
         return VersionUpdateReport(
             cloud_version=None if result is None else str(result.cloud_version),
             schema_version=None if result is None else str(result.schema_version),
             previous_tag=None if last is None else last.name,
             git_tag=name,
             commit=commit,
-            changes_detected=len(moved),
+            changes_detected=len(changed),
             raised=raised,
             dry_run=dry_run,
-            datasets=moved,
+            datasets=changed,
         )
 
     def scan(self, pattern: str | None = None, *, update: bool = False) -> VersionScanReport:
-        """Find datasets that need another version; `update` writes it."""
+        """Find datasets that need another version; `update` writes the version."""
         requested = DatasetPattern("*" if pattern is None else pattern)
         store = self._open()
         if not requested.has_wildcards:
@@ -360,7 +366,7 @@ class VersionService:
 def _tagged_versions(
     tag: VersionTag, now: Mapping[str, DatasetVersions], store: Store
 ) -> dict[str, DatasetVersions]:
-    """The versions that a tag records, by the current URNs of the datasets."""
+    """The versions in a tag, by the current URNs of the datasets."""
     return {
         urn if urn in now else store.resolve(urn): versions
         for urn, versions in tag.datasets.items()
@@ -391,7 +397,7 @@ def _history(store: Store, urn: str) -> tuple[VersionEntry, ...]:
 
 
 def _imported_versions(store: Store, urn: str) -> Iterator[VersionEntry]:
-    """The versions that were imported with a dataset, possibly without schemas."""
+    """Yield the versions that were imported with a dataset, even those without a schema."""
     stored = store.entries.get(urn)
     for record in stored_versioning(stored).history if stored is not None else ():
         yield VersionEntry(
@@ -406,7 +412,7 @@ def _imported_versions(store: Store, urn: str) -> Iterator[VersionEntry]:
         )
 
 
-def _last_step(store: Store, dataset: KnownDataset) -> ChangeEvent | None:
+def _last_version_event(store: Store, dataset: KnownDataset) -> ChangeEvent | None:
     """The event that raised the cloud version to the current one, unless it was pruned."""
     return next(
         (
@@ -459,7 +465,11 @@ def _live_dataset(transaction: Transaction, urn: str) -> KnownDataset:
     if dataset is None:
         raise UnknownDataset(urn)
     if dataset.state != "live":
-        hint = " Its versions move again when it returns." if dataset.state == "missing" else ""
+        hint = (
+            " Its versions can be raised when it exists again."
+            if dataset.state == "missing"
+            else ""
+        )
         raise MisuseError(f"{urn} {dataset.absence}{hint}")
     return dataset
 

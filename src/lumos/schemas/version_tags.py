@@ -1,7 +1,7 @@
 """The versions of a run of `lumos version update`, and the git tags that record them.
 
-The message of a tag lists every dataset with its versions, so that the next run finds the datasets
-that changed, even in another store or clone.
+The message of a tag lists all datasets with their versions. With it, the next run can find the
+datasets that changed, even in another store or clone.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,7 +20,7 @@ _LEVELS: Final[tuple[Level, ...]] = ("none", "patch", "minor", "major")
 
 
 class VersionTag(NamedTuple):
-    """A tag, the versions of its run, and those of all datasets at that time."""
+    """A tag with the versions of its run, and the versions of all datasets at that time."""
 
     name: str
     cloud_version: CloudVersion
@@ -29,7 +29,7 @@ class VersionTag(NamedTuple):
 
 
 class VersionTags:
-    """The version tags of a repository that begin with a prefix."""
+    """The version tags of a repository whose names start with a prefix."""
 
     def __init__(self, folder: Path, prefix: str) -> None:
         self._repository = GitRepository(folder)
@@ -40,7 +40,11 @@ class VersionTags:
         return max(self._read_tags(), key=lambda tag: tag.cloud_version.number, default=None)
 
     def target(self, ref: str | None) -> str:
-        """The commit to tag; fails for uncommitted changes or a detached HEAD without `ref`."""
+        """The commit to tag: `ref`, or else HEAD.
+
+        Raises an error if there are uncommitted changes, or if HEAD is detached and `ref` is not
+        given.
+        """
         changed = self._repository.git("status", "--porcelain", "--untracked-files=no").split("\n")
         files = [line[3:] for line in changed if line]
         if files:
@@ -59,7 +63,7 @@ class VersionTags:
         return self._repository.commit("HEAD")
 
     def check_name(self, version: CloudVersion) -> str:
-        """The name of the tag of a run; fails if it is invalid or exists already."""
+        """The name of a run's tag; raises an error if it is invalid or exists already."""
         name = f"{self._prefix}{version}"
         try:
             self._repository.git("check-ref-format", f"refs/tags/{name}")
@@ -95,7 +99,7 @@ class VersionTags:
             ) from None
 
     def _read_tags(self) -> Iterator[VersionTag]:
-        # Unlike contents, contents:body does not include a signature.
+        # Unlike `contents`, `contents:body` does not include the signature of the tag.
         fields = ("%(refname:strip=2)", "%(contents:subject)", "%(contents:body)")
         output_format = _FIELD_SEPARATOR.join(fields) + _RECORD_SEPARATOR
         output = self._repository.git("for-each-ref", f"--format={output_format}", "refs/tags")
@@ -108,7 +112,7 @@ class VersionTags:
 
 
 def _parse_tag(name: str, subject: str, body: str) -> VersionTag | None:
-    """Parse the message of a tag; None if it was written or edited manually."""
+    """Parse the message of a tag; None if it is invalid, for example edited manually."""
     datasets = {}
     try:
         cloud_version, schema_version = subject.removeprefix(_SUBJECT).split()
@@ -123,18 +127,18 @@ def _parse_tag(name: str, subject: str, body: str) -> VersionTag | None:
 
 
 class RunVersions(NamedTuple):
-    """The versions of a run, for all datasets together."""
+    """The versions of a run, which cover all datasets."""
 
     cloud_version: CloudVersion
     schema_version: SchemaVersion
 
 
-def moved_datasets(
+def changed_versions(
     before: Mapping[str, DatasetVersions],
     after: Mapping[str, DatasetVersions],
     names: Mapping[str, str],
 ) -> tuple[UpdatedVersion, ...]:
-    """The datasets whose versions differ, including new and deleted ones, sorted by URN."""
+    """The datasets whose versions differ, including new and deleted datasets, sorted by URN."""
     return tuple(
         UpdatedVersion(
             urn=urn,
@@ -149,29 +153,29 @@ def moved_datasets(
 
 
 def run_versions(
-    moved: Iterable[UpdatedVersion],
+    changed: Iterable[UpdatedVersion],
     versions: Mapping[str, DatasetVersions],
     last: VersionTag | None,
     *,
     prefix: str,
 ) -> RunVersions | None:
-    """The versions of a run; None if nothing moved.
+    """The versions of a run; None if no version changed.
 
-    The cloud version is the highest one of all datasets, or the next one after the last run if that
-    is higher, so that no two runs have the same. The schema version rises by the largest step of a
-    dataset and is at least the highest schema version among the datasets that moved.
+    The cloud version is the highest cloud version of all datasets, but at least the next one after
+    the last run, so that it is different in each run. The schema version is raised by the largest
+    level of the changes, and is at least the highest schema version of the changed datasets.
     """
-    moved = tuple(moved)
-    if not moved:
+    changed = tuple(changed)
+    if not changed:
         return None
     numbers = [CloudVersion.parse(each.cloud_version).number for each in versions.values()]
     schemas = [
-        SchemaVersion.parse(each.after.schema_version) for each in moved if each.after is not None
+        SchemaVersion.parse(each.after.schema_version) for each in changed if each.after is not None
     ]
     if last is not None:
         numbers.append(last.cloud_version.number + 1)
-        # New data alone is a patch, although no schema version changed.
-        largest = max((each.level for each in moved), key=_LEVELS.index)
+        # If only data changed, the run is a patch, although no schema version changed.
+        largest = max((each.level for each in changed), key=_LEVELS.index)
         schemas.append(last.schema_version.next("patch" if largest == "none" else largest))
     return RunVersions(
         CloudVersion(max(numbers, default=1), prefix), max(schemas, default=SchemaVersion())
@@ -179,7 +183,7 @@ def run_versions(
 
 
 def _level(before: DatasetVersions | None, after: DatasetVersions | None) -> Level:
-    """The step between two versions: a new dataset is minor, a deleted one major."""
+    """The level of the change between two versions: minor if new, major if deleted."""
     if after is None:
         return "major"
     if before is None:

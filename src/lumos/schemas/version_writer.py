@@ -12,7 +12,7 @@ from lumos.store import KnownDataset, Transaction
 
 
 class VersionWriter:
-    """Raises versions; `on_written` is called with the URNs of datasets after the commit."""
+    """Raises versions; callers call `on_written` with the written URNs after the commit."""
 
     def __init__(self, *, prefix: str, on_written: Callable[[Sequence[str]], None]) -> None:
         self.prefix = prefix
@@ -35,12 +35,12 @@ class VersionWriter:
         after: KnownDataset,
         event: ChangeEvent,
         *,
-        begins_version: bool,
+        starts_version: bool,
     ) -> None:
         """Write a dataset with its new versions, and the event that raised them."""
         transaction.save(after)
         transaction.save_event(event)
-        if begins_version and after.schema_hash is not None:
+        if starts_version and after.schema_hash is not None:
             transaction.save_schema_version(after, event)
 
 

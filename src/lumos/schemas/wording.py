@@ -30,7 +30,8 @@ from lumos.schemas.renames import RENAME_NOTE
 _MAX_NAMES: Final = 3
 _MAX_FIELD_NAMES: Final = 6
 _MAX_TYPE_LENGTH: Final = 60
-# How scans record a column that differs in some files: `id INT64 instead of nothing`.
+# A difference as scans record it for columns that differ in some files, such as
+# `id INT64 instead of nothing`.
 _DIFFERENCE: Final = re.compile(r"(.+?) instead of (.+)", re.DOTALL)
 _FIELD: Final = re.compile(r"(`(?:[^`]|``)*`|\S+) (.+)", re.DOTALL)
 _NOTHING: Final = "nothing"
@@ -43,7 +44,7 @@ _SUMMARY_WITHOUT_FINDINGS: Final = {
 
 
 def summary_of(type: EventType, findings: Iterable[Finding], flags: tuple[str, ...] = ()) -> str:
-    """One line: `1 field removed: discount; 2 fields added: city, zip`."""
+    """A summary in one line, such as `1 field removed: discount; 2 fields added: city, zip`."""
     groups: dict[tuple[str, str], list[str]] = {}
     for finding in findings:
         groups.setdefault(_noun_forms(finding.change), []).append(_subject(finding.change))
@@ -57,14 +58,14 @@ def summary_of(type: EventType, findings: Iterable[Finding], flags: tuple[str, .
 
 
 def drift_summary(file_count: int, differences: Iterable[str], *, are_older: bool) -> str:
-    """How some files differ: `2 older files lack channel; they still have coupon`."""
-    lacking, extra, retyped, other = [], [], [], []
+    """How some files differ, such as `2 older files lack channel; they still have coupon`."""
+    missing, extra, retyped, unparsed = [], [], [], []
     for text in differences:
         file_side, dataset_side = _parse_difference(text)
         if file_side is None and dataset_side is None:
-            other.append(text)
+            unparsed.append(text)
         elif file_side is None and dataset_side is not None:
-            lacking.append(dataset_side[0])
+            missing.append(dataset_side[0])
         elif dataset_side is None and file_side is not None:
             extra.append(file_side[0])
         elif file_side is not None and dataset_side is not None:
@@ -76,13 +77,13 @@ def drift_summary(file_count: int, differences: Iterable[str], *, are_older: boo
     have, adverb = ("has" if is_one_file else "have"), (" still" if are_older else " also")
     clauses = [
         *(
-            [f"lack{'s' if is_one_file else ''} {join_names(lacking, _MAX_FIELD_NAMES)}"]
-            if lacking
+            [f"lack{'s' if is_one_file else ''} {join_names(missing, _MAX_FIELD_NAMES)}"]
+            if missing
             else []
         ),
         *([f"{have} {join_names(retyped, _MAX_NAMES)}"] if retyped else []),
         *([f"{adverb.strip()} {have} {join_names(extra, _MAX_FIELD_NAMES)}"] if extra else []),
-        *(f"{have} {text}" for text in other),
+        *(f"{have} {text}" for text in unparsed),
     ] or [f"{have} the columns in another order"]
     age = "older " if are_older else ""
     subject = f"{file_count:,} {age}file{'' if is_one_file else 's'}"
@@ -91,7 +92,10 @@ def drift_summary(file_count: int, differences: Iterable[str], *, are_older: boo
 
 
 def _parse_difference(difference: str) -> tuple[tuple[str, str] | None, tuple[str, str] | None]:
-    """Name and type of a column in drifted files and in the dataset; None if it is missing."""
+    """The column, as name and type, in the drifted files and in the dataset.
+
+    None means that the column is missing there; both are None if the text cannot be parsed.
+    """
     match = _DIFFERENCE.fullmatch(difference)
     if match is None:
         return None, None
@@ -104,12 +108,12 @@ def _parse_difference(difference: str) -> tuple[tuple[str, str] | None, tuple[st
 
 
 def split_summary(names: list[str]) -> str:
-    """One line: `split into 5 datasets: carts, checkouts, clicks and 2 more`."""
+    """A summary in one line: `split into 5 datasets: carts, checkouts, clicks and 2 more`."""
     return f"split into {_count_and_names(('dataset', 'datasets'), names)}"
 
 
 def sentence_of(change: AnySchemaChange) -> str:
-    """One change as a sentence: `Added email field`."""
+    """A change as a sentence, such as `Added email field`."""
     path = change.path
     match change:
         case FieldAdded():
@@ -139,7 +143,7 @@ def sentence_of(change: AnySchemaChange) -> str:
 
 
 def clause_of(finding: Finding) -> str:
-    """One change as the first half of a sentence: `user_id became INT64`."""
+    """A change as the first half of a sentence, such as `user_id became INT64`."""
     change = finding.change
     path = change.path
     match change:
@@ -169,26 +173,26 @@ def clause_of(finding: Finding) -> str:
 
 
 def deletion_clause(urn: str) -> str:
-    """The deletion of a dataset as the first half of a sentence: `orders is gone`."""
+    """The deletion of a dataset as the first half of a sentence, such as `orders is gone`."""
     return f"{display_names([urn], {})[urn]} is gone"
 
 
 def format_position(file: str | None, line: int | None) -> str:
-    """File and line as text; without a file, the line refers to the stored SQL."""
+    """A file and line as text; without a file, the line is in the stored SQL."""
     if file is None:
         return "" if line is None else f"line {line} of its SQL"
     return file if line is None else f"{file}:{line}"
 
 
 def breakage_of(affected: Affected, name: str, use: AffectedUse | None = None) -> str:
-    """What breaks, and where: `breaks customer_360 (analytics-team), customer_360.sql:7`."""
+    """What breaks, such as `breaks customer_360 (analytics-team), customer_360.sql:7`."""
     use = use or next(iter(affected.uses), AffectedUse())
     parts = (_with_owners(affected, name), format_position(use.file, use.line))
     return f"{_verb(affected.verdict)} {', '.join(filter(None, parts))}"
 
 
 def blast_radius_of(affected: BlastRadius) -> str:
-    """The downstream effect of a change: `breaks 2 datasets: sessions (web), scores (ml)`."""
+    """The effect of a change downstream: `breaks 2 datasets: sessions (web), scores (ml)`."""
     if affected.problem is not None:
         return "what breaks downstream is not known"
     names = display_names([each.urn for each in affected.datasets], {})
@@ -201,15 +205,15 @@ def blast_radius_of(affected: BlastRadius) -> str:
         if count == len(datasets) == 1:
             parts.append(breakage_of(datasets[0], names[datasets[0].urn]))
         elif count:
-            named = [_with_owners(each, names[each.urn]) for each in datasets]
+            labels = [_with_owners(each, names[each.urn]) for each in datasets]
             parts.append(
-                f"{_verb(verdict)} {_count_and_names(('dataset', 'datasets'), named, count)}"
+                f"{_verb(verdict)} {_count_and_names(('dataset', 'datasets'), labels, count)}"
             )
     return "; ".join(parts)
 
 
 def affected_sentence_of(affected: Affected) -> str:
-    """One affected dataset: `lumos://... breaks (analytics-team), customer_360.sql:7`."""
+    """An affected dataset: `lumos://... breaks (analytics-team), customer_360.sql:7`."""
     owners = _with_owners(affected, "").strip()
     use = next(iter(affected.uses), AffectedUse())
     clause = " ".join(filter(None, (affected.urn, _verb(affected.verdict), owners)))
@@ -228,7 +232,7 @@ def _with_owners(affected: Affected, name: str) -> str:
 
 
 def _noun_forms(change: AnySchemaChange) -> tuple[str, str]:
-    """The nouns for one and for several changes of this kind."""
+    """The noun phrases for one change and for several changes of this kind."""
     match change:
         case FieldAdded():
             return "field added", "fields added"

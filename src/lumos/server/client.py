@@ -32,7 +32,7 @@ from lumos.server.wire import (
 from lumos.snapshots.export import file_in, is_folder_for_snapshots
 from lumos.snapshots.format.encodings import EXTENSIONS
 from lumos.snapshots.reports import SnapshotExportReport
-from lumos.snapshots.service import DEFAULT_ENDING
+from lumos.snapshots.service import DEFAULT_EXTENSION
 from lumos.storage.file_names import FileNames
 from lumos.store.audit import GENESIS
 
@@ -121,7 +121,7 @@ class RemoteLumos:
             raise NotOnServer("--since does not work on a server. Export everything instead.")
         file = Path(output)
         if is_folder_for_snapshots(output):
-            file = file_in(file, ending or DEFAULT_ENDING, at=datetime.now(UTC))
+            file = file_in(file, ending or DEFAULT_EXTENSION, at=datetime.now(UTC))
         extension = next((each for each in EXTENSIONS if file.name.lower().endswith(each)), None)
         route = TABLE.by_sdk_path["snapshot.export"]
         given = {name: value for name, value in options.items() if value not in (None, ())}

@@ -31,7 +31,7 @@ class SnapshotNotFound(MisuseError):
 
 
 class SnapshotCatalog(ABC):
-    """A catalog that can be read; `name` is the same for all spellings of its address."""
+    """A catalog that can be read; `name` does not depend on how its address is written."""
 
     name: str
     kind: str
@@ -40,7 +40,7 @@ class SnapshotCatalog(ABC):
 
     @abstractmethod
     def datasets(self) -> Iterator[CatalogEntry]:
-        """All datasets, including deleted ones."""
+        """All datasets, including deleted datasets."""
 
     @abstractmethod
     def items(self, kind: EntryKind) -> Iterator[Any]:
@@ -69,7 +69,7 @@ class LocalCatalog(SnapshotCatalog):
 
     def items(self, kind: EntryKind) -> Iterator[Any]:
         items = (from_json(item.body, kind.type) for item in self.store.entries.items(kind.plural))
-        return jobs_with_known_ends(self.store, items) if kind is JOBS else items
+        return without_unknown_datasets(self.store, items) if kind is JOBS else items
 
     def count(self) -> int:
         return self.store.entries.count()
@@ -78,13 +78,14 @@ class LocalCatalog(SnapshotCatalog):
         return self.store.lineage.count_links_outside()
 
 
-def jobs_with_known_ends(store: Store, jobs: Iterable[Job]) -> Iterator[Job]:
-    """Jobs without inputs and outputs that are not in the store."""
-    unknown = store.lineage.unknown_job_ends()
+def without_unknown_datasets(store: Store, jobs: Iterable[Job]) -> Iterator[Job]:
+    """The jobs, without those inputs and outputs that are not in the store."""
+    unknown_by_job = store.lineage.unknown_job_ends()
     for job in jobs:
-        if (ends := unknown.get(job.urn)) is not None:
+        if (unknown := unknown_by_job.get(job.urn)) is not None:
             inputs, outputs = (
-                tuple(urn for urn in urns if urn not in ends) for urns in (job.inputs, job.outputs)
+                tuple(urn for urn in urns if urn not in unknown)
+                for urns in (job.inputs, job.outputs)
             )
             yield msgspec.structs.replace(job, inputs=inputs, outputs=outputs)
         else:
@@ -109,23 +110,23 @@ class PlatformCatalog(SnapshotCatalog):
         return self.platform.export()
 
     def items(self, kind: EntryKind) -> Iterator[Any]:
-        found = {getattr(item, kind.key): item for item in self._items if type(item) is kind.type}
-        if self._store is None or not found:
-            return iter(found.values())
+        items = {getattr(item, kind.key): item for item in self._items if type(item) is kind.type}
+        if self._store is None or not items:
+            return iter(items.values())
         try:
-            written = self._store().journal.bases(self.name, kind.plural, list(found))
+            written = self._store().journal.bases(self.name, kind.plural, list(items))
         except NoStore:
-            # Lumos has written nothing yet.
-            return iter(found.values())
+            # There is no store, so Lumos has not written to the catalog yet.
+            return iter(items.values())
         return (
             self._restore_unsupported(item, from_json(written[key], kind.type))
             if key in written
             else item
-            for key, item in found.items()
+            for key, item in items.items()
         )
 
     def _restore_unsupported(self, item: Any, written: Any) -> Any:
-        """Add the values that Lumos wrote and the catalog cannot store."""
+        """Add the values that the catalog could not store when Lumos wrote them."""
         platform: Any = self.platform
         stored = platform.item_as_stored(written)
         return item if stored == written else merge_item(stored, item, written).item
@@ -151,7 +152,7 @@ class SnapshotCatalogs:
         self._store = store
 
     def named(self, text: str) -> SnapshotCatalog:
-        """The catalog of `local`, `KIND:ADDRESS` or a configured platform."""
+        """The catalog for `local`, `KIND:ADDRESS`, or the name of a configured platform."""
         if text == LOCAL:
             return LocalCatalog(self._store())
         kind, colon, address = text.partition(":")
@@ -175,7 +176,7 @@ class SnapshotCatalogs:
         return PlatformCatalog(platform, self._store)
 
     def named_for_reading(self, text: str) -> SnapshotCatalog:
-        """The catalog with a name; unlike for an import, its file must exist."""
+        """The catalog with this name, which has to exist if it is a file."""
         catalog = self.named(text)
         if catalog.file is not None and not catalog.file.exists():
             raise MisuseError(
@@ -185,7 +186,7 @@ class SnapshotCatalogs:
         return catalog
 
     def is_named(self, text: str) -> bool:
-        """Whether the text is the name of a catalog rather than a file."""
+        """Whether the text is the name of a catalog, not the path of a file."""
         return text.partition(":")[0] in self._names()
 
     def snapshot(self, text: str) -> Path:

@@ -1,6 +1,7 @@
-"""Compare two Parquet snapshots of any size on Spark.
+"""Compares two Parquet snapshots of any size on Spark.
 
-Content hashes are joined first. Only datasets that differ are read, and executors decode them.
+The content hashes are joined first. Only datasets with different hashes are read and decoded, on
+executors.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -10,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lumos.schemas.comparison_job import apply_judge, differing_datasets, differing_schemas
+from lumos.schemas.comparison_job import apply_comparison, differing_datasets, differing_schemas
 
 _TEXT: Final = pa.string()
 _DIFFERENCE: Final = pa.schema(
@@ -28,9 +29,9 @@ _DIFFERENCE_IN_SPARK: Final = ", ".join(
 # Up to this many URNs are broadcast to the executors; more are joined with a shuffle.
 _MAX_BROADCAST_URNS: Final = 500_000
 
-# Returns the differences of one dataset as rows, from its URN and the JSON of both sides. A missing
-# side is None.
-RowJudge: TypeAlias = Callable[[str, bytes | None, bytes | None], Iterable[dict[str, Any]]]
+# Compares a dataset in both snapshots, given its URN and its JSON in each (None if it is missing
+# there); returns its differences as rows.
+CompareDataset: TypeAlias = Callable[[str, bytes | None, bytes | None], Iterable[dict[str, Any]]]
 
 
 class DatasetDiffTotals(NamedTuple):
@@ -47,14 +48,14 @@ def compare_datasets(
     before: Sequence[str],
     after: Sequence[str],
     *,
-    judge: RowJudge,
+    compare: CompareDataset,
     has_deleted: bool,
     to: str,
 ) -> DatasetDiffTotals:
     """Write the differences between the datasets of two lists of files to a new folder.
 
-    `datasets` has the datasets that were added, removed or changed; `differences` has a row for
-    each difference. URNs must be unique in each list.
+    Its subfolder `datasets` contains the datasets that were added, removed or changed, and its
+    subfolder `differences` a row for each difference. URNs must be unique in each list.
     """
     old, new = (_datasets(spark, files, has_deleted=has_deleted) for files in (before, after))
     differing_datasets(old, new).write.parquet(f"{to}/datasets")
@@ -64,17 +65,17 @@ def compare_datasets(
     pairs = differing_schemas(
         old, new, changed=changed, is_small=counts.get("changed", 0) <= _MAX_BROADCAST_URNS
     ).select("urn", "before", "after")
-    # For datasets on one side only, the contents do not matter.
+    # For datasets that only one snapshot contains, the content does not matter.
     empty_entry, missing = F.lit(b"{}"), F.lit(None).cast("binary")
     one_sided = datasets.where(F.col("change") != "changed").select(
         "urn",
         F.when(F.col("change") == "removed", empty_entry).otherwise(missing).alias("before"),
         F.when(F.col("change") == "added", empty_entry).otherwise(missing).alias("after"),
     )
-    judged = pairs.unionByName(one_sided).mapInArrow(
-        apply_judge(judge, _DIFFERENCE), _DIFFERENCE_IN_SPARK
+    difference_rows = pairs.unionByName(one_sided).mapInArrow(
+        apply_comparison(compare, _DIFFERENCE), _DIFFERENCE_IN_SPARK
     )
-    judged.write.parquet(f"{to}/differences")
+    difference_rows.write.parquet(f"{to}/differences")
     differences = spark.read.parquet(f"{to}/differences")
     return DatasetDiffTotals(
         changed=differences.where("aspect != 'entry'").select("key").distinct().count(),
@@ -85,7 +86,7 @@ def compare_datasets(
 
 
 def _datasets(spark: SparkSession, files: Sequence[str], *, has_deleted: bool) -> DataFrame:
-    """The datasets in some files, without deleted ones."""
+    """The datasets in the files, without deleted datasets."""
     schema = "urn string, content_hash string, body string"
     if not files:
         frame = spark.createDataFrame([], schema)

@@ -1,4 +1,4 @@
-"""Diff: compare two catalogs or snapshots."""
+"""Compares two catalogs or snapshots."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,7 +19,7 @@ from lumos.snapshots.export import ExportOptions, export
 from lumos.snapshots.format.comparison import compare
 from lumos.snapshots.format.differences import COMPARED, OPTIONAL_ASPECTS, Difference
 from lumos.snapshots.format.reader import open_snapshot
-from lumos.snapshots.on_spark import compare_folders, judge_schemas
+from lumos.snapshots.on_spark import compare_folders, compare_schemas
 from lumos.snapshots.reports import DiffSummary, MigratedCount, SnapshotDiffReport, SparkDiffReport
 
 ALL_ASPECTS: Final = (*COMPARED, *OPTIONAL_ASPECTS)
@@ -51,18 +51,18 @@ def diff(
                 write_mapped(snapshot, names, mapped, created=names.target_names)
             before = mapped
         progress("comparing")
-        # Two files or two servers have raw records in the same form.
+        # Raw records only have to be normalised if the sides come from different kinds of catalogs.
         kinds = {_kind_of(before), _kind_of(after)}
-        findings = DiffSummaryBuilder()
+        summary = DiffSummaryBuilder()
         for difference in compare(
             before,
             after,
-            judge=judge_schemas,
+            compare_schemas=compare_schemas,
             aspects=aspects_to_compare,
             normalize=partial(normalize_raw, kinds=kinds) if len(kinds) > 1 else None,
         ):
-            findings.add(difference)
-        return findings.report(source, target, before)
+            summary.add(difference)
+        return summary.report(source, target, before)
 
 
 def _kind_of(file: Path) -> str:
@@ -100,7 +100,7 @@ def diff_on_spark(
 
 
 def _check_aspects(aspects: Iterable[str]) -> tuple[str, ...]:
-    """Return the given aspects, or the default ones; raise UnknownName for others."""
+    """The aspects to compare, by default COMPARED; raises UnknownName."""
     aspects_to_compare = tuple(aspects) or COMPARED
     for aspect in aspects_to_compare:
         if aspect not in ALL_ASPECTS:
@@ -122,7 +122,7 @@ def _export_sides(
         cancellation.check()
         progress(step, **details)
 
-    # A cancelled thread may still write into the folder.
+    # A cancelled thread may still write to the folder.
     with TemporaryDirectory(prefix="lumos-", ignore_cleanup_errors=True) as folder:
         files = [
             start_thread(
@@ -148,7 +148,7 @@ def _export_side(catalogs: SnapshotCatalogs, side: str, file: Path, progress: Pr
 
 
 class DiffSummaryBuilder:
-    """Collect differences and count what the target lacks."""
+    """Collects differences, and counts what the target lacks."""
 
     def __init__(self) -> None:
         self._differences: list[Difference] = []
@@ -210,16 +210,16 @@ class DiffSummaryBuilder:
             for entry in snapshot.datasets():
                 if entry.deleted:
                     continue
-                own = len(entry.lineage.upstream) if entry.lineage else 0
+                upstream_edges = len(entry.lineage.upstream) if entry.lineage else 0
                 datasets += 1
-                edges += own
+                edges += upstream_edges
                 if entry.urn in self._lost_datasets:
-                    lost_edges += own
+                    lost_edges += upstream_edges
         return datasets, edges, lost_edges
 
 
 def _is_edge(path: str) -> bool:
-    """Whether a difference in lineage is about a whole upstream edge."""
+    """Whether a difference in lineage is about an entire upstream edge."""
     return path.startswith("upstream[") and path.endswith("]") and ".columns[" not in path
 
 
@@ -249,17 +249,17 @@ class Cancellation:
             raise Cancelled
 
     def until_cancelled(self, values: Iterable[T]) -> Iterator[T]:
-        """The values, until the work is cancelled."""
+        """Yield the values; raises Cancelled when the work is cancelled."""
         for value in values:
             self.check()
             yield value
 
 
 def start_thread(work: Callable[[], T], name: str) -> "Future[T]":
-    """Run some work in a daemon thread.
+    """Call `work` in a daemon thread.
 
-    Unlike with an executor, the process does not wait for the thread at exit: a catalog may take
-    minutes to time out.
+    At exit, the process does not wait for the thread, as it would for an executor: a catalog may
+    take minutes to time out.
     """
     future: Future[T] = Future()
 
@@ -276,7 +276,7 @@ def start_thread(work: Callable[[], T], name: str) -> "Future[T]":
 
 
 def wait_for_all(futures: "Sequence[Future[T]]") -> list[T]:
-    """The results of all futures; raises the first failure without waiting for the others."""
+    """The results of all futures; raises the first error without waiting for the others."""
     done, _ = wait(futures, return_when=FIRST_EXCEPTION)
     for future in done:
         future.result()

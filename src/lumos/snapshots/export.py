@@ -1,4 +1,4 @@
-"""Export: snapshots of everything, of a selection, or of changes since another snapshot."""
+"""Exports snapshots of all entries, a selection, or the changes since another snapshot."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
@@ -42,8 +42,8 @@ _PROGRESS_INTERVAL: Final = 500
 class ExportOptions(NamedTuple):
     """Options of an export.
 
-    `ranges` includes minimum and maximum values of columns, and `values` includes all values in
-    profiles; both are data.
+    With `ranges`, minimum and maximum values of columns are exported, and with `values`, all values
+    in profiles. Both are data, so they are not exported by default.
     """
 
     omitted: tuple[str, ...] = ()
@@ -61,7 +61,10 @@ def export(
     at: datetime,
     progress: Progress,
 ) -> SnapshotExportReport:
-    """Write a snapshot of a catalog; equal states give equal bytes, except for the time."""
+    """Write a snapshot of a catalog.
+
+    Two snapshots of the same state are identical, except for the export time.
+    """
     _check_output(output, catalog, options)
     base = None if options.since is None else _BaseSnapshot(options.since, options, catalog)
     options = options if base is None else base.options
@@ -76,13 +79,13 @@ def export(
     return _report(output, header, lineage_left_out=catalog.lineage_left_out())
 
 
-def file_in(folder: Path, ending: str, *, at: datetime) -> Path:
-    """The file name of a snapshot in a folder: lumos_snapshot_20240115_103000.yaml."""
-    return folder / f"lumos_snapshot_{at:%Y%m%d_%H%M%S}{ending}"
+def file_in(folder: Path, suffix: str, *, at: datetime) -> Path:
+    """The path of a new snapshot in a folder, such as `lumos_snapshot_20240115_103000.yaml`."""
+    return folder / f"lumos_snapshot_{at:%Y%m%d_%H%M%S}{suffix}"
 
 
 def is_folder_for_snapshots(output: str | Path) -> bool:
-    """Whether the output is a folder for snapshots rather than a snapshot."""
+    """Whether the output is a folder in which to create a snapshot, not the path of a snapshot."""
     path = Path(output)
     if str(output).endswith("/") or path.name in ("", ".", ".."):
         return True
@@ -92,20 +95,20 @@ def is_folder_for_snapshots(output: str | Path) -> bool:
 def _check_output(output: Path, catalog: SnapshotCatalog, options: ExportOptions) -> None:
     """Raise MisuseError if the output would overwrite an input."""
     inputs = {"the catalog itself": catalog.file, "the snapshot of --since": options.since}
-    for what, file in inputs.items():
+    for description, file in inputs.items():
         if file is not None and file.exists() and output.exists() and output.samefile(file):
-            raise MisuseError(f"{output} is {what}. Give the snapshot another name.")
+            raise MisuseError(f"{output} is {description}. Give the snapshot another name.")
 
 
 def _facts(
     catalog: SnapshotCatalog, options: ExportOptions, base: "_BaseSnapshot | None", *, at: datetime
 ) -> SnapshotFacts:
-    part = "all" if options.selection is None else "selected"
+    scope = "all" if options.selection is None else "selected"
     return SnapshotFacts(
         exported_at=at.replace(microsecond=0),
         exported_by=f"lumos {__version__}",
         platform=catalog.kind,
-        scope="incremental" if base is not None else part,  # type: ignore[arg-type]
+        scope="incremental" if base is not None else scope,  # type: ignore[arg-type]
         selection=options.selection,
         base=None if base is None else base.base,
         omitted=options.omitted,
@@ -141,12 +144,14 @@ class _BaseSnapshot:
                     f"Use a snapshot of '{catalog.kind}' for --since."
                 )
             if header.hashes is None or header.scope == "incremental":
-                why = (
-                    "only has the changes since another one"
+                reason = (
+                    "only has the changes since another snapshot"
                     if header.scope == "incremental"
                     else "has no hashes"
                 )
-                raise MisuseError(f"{path} {why}. Use a full snapshot that 'lumos export' wrote.")
+                raise MisuseError(
+                    f"{path} {reason}. Use a full snapshot that 'lumos export' wrote."
+                )
             if set(header.omitted) != set(options.omitted) or options.selection is not None:
                 left_out = ", ".join(header.omitted) or "nothing"
                 raise MisuseError(
@@ -157,6 +162,7 @@ class _BaseSnapshot:
             self.base = SnapshotBase(exported_at=header.exported_at, hash=header.hashes.overall)
             self.options = options._replace(selection=header.selection)
             self._hashes: dict[str, dict[str, str]] = {kind.plural: {} for kind in KINDS}
+            # Tombstones of datasets that have not occurred in the export so far.
             self._deleted: dict[str, CatalogEntry] = {}
             for kind in KINDS:
                 for each in snapshot.entries(kind):
@@ -165,12 +171,12 @@ class _BaseSnapshot:
                         self._deleted[each.urn] = _tombstone(each)
 
     def mark_existing(self, entry: CatalogEntry) -> None:
-        """Mark a dataset that still exists but is no longer selected."""
+        """Record that a dataset still exists, although it is no longer selected."""
         if not entry.deleted:
             self._deleted.pop(entry.urn, None)
 
     def changed_entries(self, kind: EntryKind, values: Iterable[Any]) -> Iterator[Any]:
-        """The new and changed entries and, for datasets, the deleted ones."""
+        """Yield the new and changed entries and, for datasets, the deleted entries."""
         known = self._hashes[kind.plural]
         for value in values:
             key = getattr(value, kind.key)
@@ -202,24 +208,24 @@ class _ExportedEntries:
         self._referenced_keys: dict[str, set[str]] | None = None
 
     def datasets(self) -> Iterator[CatalogEntry]:
-        """The datasets without omitted aspects and protected values."""
+        """The datasets, without omitted aspects and private values."""
         self._progress(f"exporting {self._catalog.name}")
-        found = self._with_progress(self._catalog.datasets())
+        datasets = self._with_progress(self._catalog.datasets())
         if self._base is None:
-            return map(self._without_private_values, filter(self._is_selected, found))
-        selected = map(self._without_private_values, self._selected_since(self._base, found))
+            return map(self._without_private_values, filter(self._is_selected, datasets))
+        selected = map(self._without_private_values, self._selected_since(self._base, datasets))
         return self._base.changed_entries(DATASETS, selected)
 
     def items(self, kind: EntryKind) -> Iterator[Any]:
-        """The entries of another kind; with a selection, only those that its datasets refer to."""
+        """The entries of another kind; with a selection, only those to which its datasets refer."""
         if kind is JOBS and "lineage" in self._options.omitted:
             return iter(())
-        found = self._catalog.items(kind)
+        items = self._catalog.items(kind)
         if self._is_selected is not None:
-            found = iter(self._referenced_entries(kind, list(found)))
+            items = iter(self._referenced_entries(kind, list(items)))
         if kind is JOBS and "cost" in self._options.omitted:
-            found = (msgspec.structs.replace(job, cost=None) for job in found)
-        return found if self._base is None else self._base.changed_entries(kind, found)
+            items = (msgspec.structs.replace(job, cost=None) for job in items)
+        return items if self._base is None else self._base.changed_entries(kind, items)
 
     def _selected_since(
         self, base: _BaseSnapshot, entries: Iterator[CatalogEntry]
@@ -264,27 +270,27 @@ class _ExportedEntries:
 
 
 def _references(entries: Iterable[CatalogEntry]) -> dict[str, set[str]]:
-    """The keys of datasets and of the entries that they refer to, by kind."""
-    found: dict[str, set[str]] = {kind.plural: set() for kind in KINDS}
+    """The keys of datasets, and of the entries to which they refer, by kind."""
+    keys: dict[str, set[str]] = {kind.plural: set() for kind in KINDS}
     for entry in entries:
-        found[DATASETS.plural].add(entry.urn)
+        keys[DATASETS.plural].add(entry.urn)
         for reference in references_of(entry):
             if not reference.is_lineage:
                 for kind in reference.kinds:
-                    found[kind].add(reference.key)
-    return found
+                    keys[kind].add(reference.key)
+    return keys
 
 
 def _with_parents(names: set[str], parents: dict[str, str | None]) -> set[str]:
-    found: set[str] = set()
+    names_and_parents: set[str] = set()
     queue = list(names)
     while queue:
         name = queue.pop()
-        if name not in found:
-            found.add(name)
+        if name not in names_and_parents:
+            names_and_parents.add(name)
             if (parent := parents.get(name)) is not None:
                 queue.append(parent)
-    return found
+    return names_and_parents
 
 
 def _selection_filter(selection: SnapshotSelection) -> Callable[[CatalogEntry], bool]:

@@ -1,7 +1,7 @@
-"""Merge rules of imports: what to write for an entry, and what a rollback leaves.
+"""The rules that decide what an import writes for an entry, and what a rollback restores.
 
-A snapshot has whole entries, except for omitted aspects. Values that an earlier import wrote and
-the snapshot no longer has are removed, while later edits stay.
+A snapshot contains complete entries, except for omitted aspects. An import removes values that an
+earlier import wrote and that the snapshot no longer contains. Edits by others are not undone.
 """
 
 from collections.abc import Collection
@@ -21,7 +21,7 @@ from lumos.model.dataset import (
     Quality,
 )
 
-# Aspects that scans determine: for these the store takes precedence over a snapshot.
+# Aspects that scans determine: the store takes precedence over a snapshot.
 SCANNED_ASPECTS: Final = ("schema", "location", "statistics", "drift", "definition")
 _EMPTY: Final[dict[str, Any]] = {
     "lineage": Lineage(),
@@ -34,9 +34,9 @@ _IDENTITY: Final = ("name", "platform", "format")
 
 
 class RolledBackEntry(NamedTuple):
-    """An entry after its import was rolled back, or None if it is deleted.
+    """An entry after its import was rolled back; `value` is None if the entry is deleted.
 
-    `kept` are the fields that keep a later edit.
+    `kept` are the fields with later edits, which were not rolled back.
     """
 
     value: Any | None
@@ -50,13 +50,11 @@ def merge_imported(
     *,
     omitted: Collection[str],
 ) -> MergedEntry | None:
-    """The dataset to write, or None if it is deleted on both sides.
+    """The dataset to write, or None if it is deleted in the snapshot and missing in the target.
 
-    `ours` is the entry of the snapshot, `theirs` the one in the store or catalog that is imported
-    into, and `base` the one that the last import wrote.
-
-    A deleted dataset is still written if the catalog has extra records for it, such as a deletion
-    time.
+    `ours` is the entry in the snapshot, `theirs` the entry in the store or catalog, and `base` the
+    entry that the last import wrote. A deleted dataset is still written if it has extras, such as
+    a deletion time.
     """
     if ours.deleted and is_bare(ours):
         if theirs is None:
@@ -80,7 +78,7 @@ def merge_imported(
 def written_by_lumos(
     base: CatalogEntry | None, ours: CatalogEntry, *, omitted: Collection[str]
 ) -> CatalogEntry:
-    """The part of a dataset that this import and earlier ones have written."""
+    """The part of a dataset that comes from this import and earlier imports."""
     if base is None:
         return ours
     if ours.deleted and is_bare(ours):
@@ -95,7 +93,7 @@ def is_bare(entry: CatalogEntry) -> bool:
 
 
 def without_scanned(entry: CatalogEntry, stored: CatalogEntry) -> CatalogEntry:
-    """Remove the aspects that scans determine, and use the name and platform of the store."""
+    """The entry without the aspects that scans determine; uses the store's name and platform."""
     return msgspec.structs.replace(
         entry,
         **dict.fromkeys(SCANNED_ASPECTS),
@@ -110,7 +108,10 @@ def roll_back_entry(
     *,
     kept_fields: Collection[str] = (),
 ) -> RolledBackEntry:
-    """The entry before an import, with later edits; fields in `kept_fields` do not change."""
+    """The entry as it was before an import, but with later edits.
+
+    The fields in `kept_fields` are not rolled back.
+    """
     if current is None:
         return RolledBackEntry(before_import, ())
     is_dataset = isinstance(current, CatalogEntry)
@@ -142,10 +143,10 @@ def roll_back_entry(
 def _roll_back_value(
     name: str, before: Any, imported: Any, current: Any, *, is_dataset: bool
 ) -> Any:
-    """The value before an import, with later edits.
+    """The value as it was before an import, but with later edits.
 
-    An interrupted import may have written a part of an aspect, so the members of aspects are
-    compared one by one.
+    The members of aspects are compared one by one, because an interrupted import may have written
+    only a part of an aspect.
     """
     if current in (imported, before):
         return before
@@ -183,9 +184,9 @@ def differing_fields(before: Any | None, after: Any) -> tuple[str, ...]:
 
 
 def _remove_imported(name: str, base: Any, theirs: Any) -> Any:
-    """Remove the values that an earlier import wrote from an aspect of the catalog."""
+    """The aspect in the target, without the values that an earlier import wrote."""
     if isinstance(theirs, Quality) and theirs.profile not in (None, base.profile):
-        # A profile that was measured since did not come from a snapshot.
+        # A profile that was measured after the import does not come from a snapshot.
         return Quality(profile=theirs.profile)
     if theirs == base or name not in _EMPTY:
         return None

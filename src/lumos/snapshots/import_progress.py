@@ -22,12 +22,13 @@ _MAX_REFUSED: Final = 200
 
 
 class EntryPlan:
-    """One entry of an import.
+    """The plan of an import for one entry.
 
-    `before` is the entry before the import. `current` differs from it if an interrupted import had
-    already written the entry. `base` is the JSON that Lumos wrote last. `written`
-    is the part of the entry that Lumos will have written. `backup` is stored instead of `before` if
-    a rollback needs more than the entry. `problem` is why the catalog rejects the entry.
+    `before` is the entry before the import, and `after` the entry to write. `current` differs from
+    `before` if an interrupted import has already written the entry. `base` is the JSON that earlier
+    imports wrote, and `written` the part of `after` that comes from imports. `backup` is stored
+    instead of `before` if a rollback needs more than the entry. `problem` is set if the catalog
+    rejects the entry.
     """
 
     problem: LumosError | None = None
@@ -61,19 +62,19 @@ class EntryPlan:
     def of_rejected(
         cls, kind: EntryKind, key: str, base: bytes | None, problem: LumosError
     ) -> "EntryPlan":
-        """An entry that the catalog is known to reject."""
+        """The plan for an entry that the catalog rejects."""
         plan = cls(kind, key, before=None, current=None, after=None, written=None, base=base)
         plan.problem = problem
         return plan
 
     @cached_property
     def writes(self) -> bool:
-        """Whether the entry must be written."""
+        """Whether the entry has to be written."""
         return self.after is not None and self._after != to_json(self.current)
 
     @cached_property
     def is_step(self) -> bool:
-        """Whether the import changes something that a rollback must restore."""
+        """Whether the import changes something that a rollback has to restore."""
         is_changed = self.after is not None and self._after != self._before
         return is_changed or self.new_base != self.base
 
@@ -113,7 +114,7 @@ class EntryPlan:
 
 
 class ImportProgress:
-    """The progress of an import; without a run it only counts."""
+    """The progress of an import; without a run, entries are only counted."""
 
     def __init__(self, run: ImportRun | None, sums: ImportTotals) -> None:
         self._run = run
@@ -122,7 +123,7 @@ class ImportProgress:
         self.conflicts: list[ConflictReport] = []
 
     def copy(self) -> "ImportProgress":
-        """A copy, to be applied with `adopt` if the transaction succeeds."""
+        """A copy that a transaction can change; `adopt` it when the transaction has succeeded."""
         copy = ImportProgress(self._run, from_json(to_json(self.sums), ImportTotals))
         copy.changes, copy.conflicts = [*self.changes], [*self.conflicts]
         return copy
@@ -140,7 +141,7 @@ class ImportProgress:
     def count(
         self, plans: Iterable[EntryPlan], storage: Mapping[str, Mapping[str, AspectStorage]] = {}
     ) -> None:
-        """Count some entries, and how the catalog stores the aspects of each."""
+        """Count entries; `storage` tells how the catalog stores the aspects of each entry."""
         for plan in plans:
             if plan.problem is not None:
                 self._refuse(plan, plan.problem)
@@ -162,7 +163,7 @@ class ImportProgress:
     def record_position(
         self, transaction: Transaction, kind: EntryKind, key: str, *, at: datetime
     ) -> None:
-        """Record that all entries up to this one are written and counted."""
+        """Record that all entries up to and including this one were written and counted."""
         self._save(
             transaction,
             reached_kind=kind.plural,
@@ -187,9 +188,9 @@ class ImportProgress:
         run = self.run
         if run.reached_kind is None or run.reached_key is None:
             return False
-        names = [listed.plural for listed in order]
-        rank, reached = names.index(kind.plural), names.index(run.reached_kind)
-        return rank < reached or (rank == reached and key <= run.reached_key)
+        names = [each.plural for each in order]
+        rank, reached_rank = names.index(kind.plural), names.index(run.reached_kind)
+        return rank < reached_rank or (rank == reached_rank and key <= run.reached_key)
 
     def _refuse(self, plan: EntryPlan, problem: LumosError) -> None:
         self.sums.refused += 1

@@ -1,4 +1,4 @@
-"""Import: write a snapshot to a catalog so that it can be resumed and rolled back."""
+"""Imports a snapshot into a catalog; an import can be resumed and rolled back."""
 
 import hashlib
 import uuid
@@ -31,16 +31,16 @@ _MAX_REPORTED_EDITS: Final = 1000
 
 
 class InvalidSnapshot(LumosError):
-    """A snapshot with errors is not imported."""
+    """The snapshot has errors, so it was not imported."""
 
     def __init__(self, file: Path, problems: tuple[SnapshotProblem, ...], count: int) -> None:
         self.problems = problems
-        named = "; ".join(str(problem) for problem in problems[:_MAX_LISTED])
+        listed = "; ".join(str(problem) for problem in problems[:_MAX_LISTED])
         more = f"; and {count - _MAX_LISTED:,} more" if count > _MAX_LISTED else ""
         advice = f"Nothing was imported. See them all with: lumos validate {file}"
         if all(problem.code == "reference" for problem in problems):
             advice += f". To import it anyway: lumos import {file} --allow-dangling"
-        super().__init__(f"{file} is invalid: {(named + more).rstrip('.')}. {advice}")
+        super().__init__(f"{file} is invalid: {(listed + more).rstrip('.')}. {advice}")
 
 
 class UnfinishedImport(MisuseError):
@@ -83,7 +83,7 @@ class Importer:
         self._progress = progress
 
     def run(self, file: Path, *, resume: bool, allow_dangling: bool) -> ImportReport:
-        """Import a snapshot, or with `resume` the rest of an interrupted import."""
+        """Import a snapshot; with `resume`, continue an interrupted import."""
         self._check(file, allow_dangling=allow_dangling)
         with self._lock_target(), open_snapshot(file) as snapshot:
             self._target.check()
@@ -113,7 +113,7 @@ class Importer:
             return self._report(file, progress, remarks, resumed=False, dry_run=True)
 
     def rollback(self, file: Path | None) -> RollbackReport:
-        """Restore the state before the last import, except for later edits."""
+        """Restore the state before the last import; later edits are not undone."""
         with self._lock_target():
             run = self._last_run(file)
             progress = ImportProgress(run, ImportTotals())
@@ -129,7 +129,7 @@ class Importer:
                     for undone in self._target.undo(progress, batch, at=self._now()):
                         done += 1
                         restored += undone.result.value is not None
-                        # A planned step that was not executed did not create an entry.
+                        # A step that was planned but not executed has not created an entry.
                         erased += undone.result.value is None and undone.current is not None
                         if undone.result.kept and len(kept) < _MAX_REPORTED_EDITS:
                             kept.append(_edit_report(undone))
@@ -152,14 +152,14 @@ class Importer:
     def _check(self, file: Path, *, allow_dangling: bool) -> None:
         """Raise InvalidSnapshot if the snapshot has errors."""
         self._progress(f"checking {file.name}")
-        found = validate_snapshot(file)
+        report = validate_snapshot(file)
         errors = tuple(
             problem
-            for problem in found.problems
+            for problem in report.problems
             if problem.severity == "error" and not (allow_dangling and problem.code == "reference")
         )
         if errors:
-            raise InvalidSnapshot(file, errors, len(errors) + found.left_out)
+            raise InvalidSnapshot(file, errors, len(errors) + report.left_out)
 
     @contextmanager
     def _lock_target(self) -> Iterator[None]:
@@ -201,17 +201,17 @@ class Importer:
 
     def _last_run(self, file: Path | None) -> ImportRun:
         journal = self._store.journal
-        open_one, newest = journal.open_run(self._target.name), journal.last_run(self._target.name)
-        last = open_one if file is not None else newest
+        open_run = journal.open_run(self._target.name)
+        last = open_run if file is not None else journal.last_run(self._target.name)
         if last is None or last.state == "rolled_back":
-            before = f" The import of {last.file} was rolled back already." if last else ""
-            if open_one is not None:
-                before += f" To roll back the one before it: --rollback --input {open_one.file}"
-            raise MisuseError(f"There is no import into {self._target.name} to roll back.{before}")
+            hint = f" The import of {last.file} was rolled back already." if last else ""
+            if open_run is not None:
+                hint += f" To roll back the import before it: --rollback --input {open_run.file}"
+            raise MisuseError(f"There is no import into {self._target.name} to roll back.{hint}")
         if file is not None and not _is_import_of(last, file):
             raise MisuseError(
                 f"The last import into {self._target.name} was of another snapshot: "
-                f"{last.file}. Only the last one can be rolled back."
+                f"{last.file}. Only the last import can be rolled back."
             )
         return last
 
@@ -251,7 +251,7 @@ class Importer:
             return []
         return [
             "The snapshot only has the changes since a snapshot from "
-            f"{base.exported_at:%Y-%m-%d %H:%M:%S} UTC, which was not the last one imported here."
+            f"{base.exported_at:%Y-%m-%d %H:%M:%S} UTC, but another snapshot was imported last."
         ]
 
     def _closing_remarks(self, snapshot: OpenSnapshot) -> list[str]:

@@ -1,15 +1,14 @@
-"""Imports into the store: entries, journal and events of a batch in one transaction.
+"""Imports into the store: writes the entries, journal and events of a batch in one transaction.
 
-Datasets that the store has scanned keep their scanned aspects, such as schema, location and size;
-all other aspects are merged from the snapshot. Datasets that were only imported follow the snapshot
-entirely.
+If the store has scanned a dataset, scanned aspects such as schema, location and size are not
+imported; all other aspects are merged. If a dataset was only imported, all aspects are merged.
 """
 
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import PurePath
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
@@ -65,14 +64,14 @@ _SCANNED_FIELDS: Final = frozenset(
 
 
 class _EntryBackup(msgspec.Struct, frozen=True, kw_only=True):
-    """A dataset before an import, with its versions in the store."""
+    """A dataset before an import, and its versions as the store counts them."""
 
     entry: CatalogEntry
     counted: Versioning
 
 
 class _StoreReader(NamedTuple):
-    """Functions that read entries, inside or outside of a transaction."""
+    """Functions that read the store, either in a transaction or outside of one."""
 
     entries: Callable[[Collection[str]], dict[str, StoredEntry]]
     former_names: Callable[[Collection[str]], dict[str, str]]
@@ -129,23 +128,28 @@ class LocalTarget(ImportTarget):
         if kind is DATASETS:
             self._store.save_schemas(_schemas(values))
 
-        def attempt(transaction: Transaction) -> tuple[ImportProgress, list[str]]:
-            attempted = progress.copy()
-            return attempted, self._write(transaction, attempted, kind, values, omitted, at=at)
+        def write_batch(transaction: Transaction) -> tuple[ImportProgress, list[str]]:
+            # The transaction may be retried, so only its copy of the progress is changed.
+            new_progress = progress.copy()
+            return new_progress, self._write(
+                transaction, new_progress, kind, values, omitted, at=at
+            )
 
-        done, written = self._store.transact(attempt)
-        progress.adopt(done)
+        new_progress, written = self._store.transact(write_batch)
+        progress.adopt(new_progress)
         self.written += written
 
     def undo(
         self, progress: ImportProgress, steps: Sequence[ImportStep], *, at: datetime
     ) -> list[UndoneStep]:
-        def attempt(transaction: Transaction) -> tuple[ImportProgress, list[UndoneStep], list[str]]:
-            attempted = progress.copy()
-            return attempted, *self._undo(transaction, attempted, steps, at=at)
+        def undo_batch(
+            transaction: Transaction,
+        ) -> tuple[ImportProgress, list[UndoneStep], list[str]]:
+            new_progress = progress.copy()
+            return new_progress, *self._undo(transaction, new_progress, steps, at=at)
 
-        done, undone, written = self._store.transact(attempt)
-        progress.adopt(done)
+        new_progress, undone, written = self._store.transact(undo_batch)
+        progress.adopt(new_progress)
         self.written += written
         return undone
 
@@ -164,12 +168,12 @@ class LocalTarget(ImportTarget):
             for urn in sorted(value.urn for value in values):
                 transaction.known(urn)
         plans = self._plans(_transaction_reader(transaction), kind, values, omitted, at=at)
-        known = [plan.key for plan, stored in plans if plan.writes and stored is not None]
-        annotations = transaction.annotations.of(known)
+        existing = [plan.key for plan, stored in plans if plan.writes and stored is not None]
+        annotations = transaction.annotations.of(existing)
         for plan, stored in plans:
             if plan.writes and kind is DATASETS:
-                own = annotations.get(plan.key, {})
-                self._put(transaction, progress.run, plan, stored, own, at=at)
+                current = annotations.get(plan.key, {})
+                self._put(transaction, progress.run, plan, stored, current, at=at)
             elif plan.writes:
                 item = StoredItem(kind.plural, plan.key, to_json(plan.after))
                 transaction.entries.put_item(item, at=at)
@@ -242,8 +246,8 @@ class LocalTarget(ImportTarget):
     ) -> EntryPlan:
         known = None if base is None else from_json(base, CatalogEntry)
         theirs = None if stored is None else entry_of(stored)
-        seen_here = stored is not None and is_scanned(stored)
-        if seen_here:
+        has_scan = stored is not None and is_scanned(stored)
+        if has_scan:
             assert theirs is not None
             if is_bare(ours):
                 return EntryPlan(
@@ -277,7 +281,7 @@ class LocalTarget(ImportTarget):
             written=None if after is None else written_by_lumos(known, ours, omitted=omitted),
             base=base,
             conflicts=() if merged is None else merged.conflicts,
-            seen_here=seen_here,
+            seen_here=has_scan,
             backup=None if stored is None or theirs is None else _backup(stored, theirs),
         )
 
@@ -312,39 +316,39 @@ class LocalTarget(ImportTarget):
         stored = transaction.entries.get([step.key for step in steps])
         annotations = transaction.annotations.of(stored)
         for step in steps:
-            found = stored.get(step.key)
-            current = None if found is None else entry_of(found)
+            dataset = stored.get(step.key)
+            current = None if dataset is None else entry_of(dataset)
             backup = None if step.before is None else from_json(step.before, _EntryBackup)
             before = None if backup is None else backup.entry
             after = from_json(step.after, CatalogEntry)
             kept_fields = (
-                _SCANNED_FIELDS if found is not None and is_scanned(found) else frozenset()
+                _SCANNED_FIELDS if dataset is not None and is_scanned(dataset) else frozenset()
             )
             result = roll_back_entry(before, after, current, kept_fields=kept_fields)
             if to_json(result.value) != to_json(current):
                 versioning = None if backup is None else backup.counted
                 event = _ImportEvents(run, "rollback", at).event(
-                    transaction, found, current, result.value, versioning=versioning
+                    transaction, dataset, current, result.value, versioning=versioning
                 )
                 if result.value is not None:
                     put_entry(
                         transaction,
                         result.value,
-                        before=found,
+                        before=dataset,
                         at=at,
                         annotations=annotations.get(step.key, {}),
                         event=event,
                         versioning=versioning,
                     )
-                elif found is not None:
-                    erase_entry(transaction, found)
+                elif dataset is not None:
+                    erase_entry(transaction, dataset)
                 transaction.save_event(event)
                 written.append(step.key)
             yield UndoneStep(DATASETS, step.key, current, result)
 
 
 def _schemas(entries: Iterable[CatalogEntry]) -> Iterator[Schema]:
-    """The current and former schemas of entries."""
+    """The current schemas of entries, and those in their history."""
     for entry in entries:
         records = entry.versioning.history if entry.versioning else ()
         for schema in (entry.schema, *(record.schema for record in records)):
@@ -385,7 +389,7 @@ class _ImportEvents(NamedTuple):
     """Creates the events of datasets for an import or its rollback."""
 
     run: ImportRun
-    act: str
+    action: Literal["import", "rollback"]
     at: datetime
 
     def event(
@@ -397,16 +401,18 @@ class _ImportEvents(NamedTuple):
         *,
         versioning: Versioning | None = None,
     ) -> ChangeEvent:
-        """The event of a change to a dataset; without `after` it is deleted."""
+        """The event for a change to a dataset, which is deleted if `after` is None."""
         entry = after or before
         assert entry is not None, "the dataset neither existed before nor exists after"
-        type = _type(before, after)
-        old = None if stored is None else stored.known.schema_hash
+        type = _event_type(before, after)
+        old_schema = None if stored is None else stored.known.schema_hash
         schema = None if after is None else after.schema
         findings = findings_between(before.schema if before else None, schema, entry.format)
         cloud_version, schema_version = versions_of(entry.versioning or versioning, stored)
         file = PurePath(self.run.file).name
-        summary = f"import of {file} rolled back" if self.act == "rollback" else f"import of {file}"
+        summary = (
+            f"import of {file} rolled back" if self.action == "rollback" else f"import of {file}"
+        )
         if before is not None and after is not None:
             changes = (
                 summary_of(type, findings)
@@ -414,7 +420,7 @@ class _ImportEvents(NamedTuple):
             )
             summary = f"{changes}; {summary}"
         return ChangeEvent(
-            event_id=_event_id(self.act, self.run.id, entry.urn),
+            event_id=_event_id(self.action, self.run.id, entry.urn),
             urn=entry.urn,
             type=type,
             at=self.at,
@@ -423,7 +429,7 @@ class _ImportEvents(NamedTuple):
             schema_version=schema_version,
             author=current_user(),
             source_path=entry.location.uri if entry.location else None,
-            old_schema=old,
+            old_schema=old_schema,
             new_schema=None if schema is None else transaction.save_schema(schema),
             findings=findings,
             summary=summary,
@@ -431,7 +437,7 @@ class _ImportEvents(NamedTuple):
         )
 
 
-def _type(before: CatalogEntry | None, after: CatalogEntry | None) -> EventType:
+def _event_type(before: CatalogEntry | None, after: CatalogEntry | None) -> EventType:
     if after is None or (after.deleted and not (before and before.deleted)):
         return EventType.DELETED
     if before is None:

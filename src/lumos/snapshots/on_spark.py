@@ -1,4 +1,4 @@
-"""Validate and compare Parquet snapshots that are too large for one process, on Spark."""
+"""Validates and compares Parquet snapshots that are too large for one process, on Spark."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -9,8 +9,8 @@ import msgspec
 
 from lumos.errors import MisuseError
 from lumos.model.schema import Schema
-from lumos.schemas.comparison import compare as compare_schemas
-from lumos.schemas.compatibility import judge
+from lumos.schemas.comparison import compare as schema_changes
+from lumos.schemas.compatibility import classify
 from lumos.schemas.findings import ChangeRow, change_rows
 from lumos.snapshots.format.checks import SnapshotProblem
 from lumos.snapshots.format.comparison import difference_rows, is_part
@@ -36,7 +36,7 @@ MAX_PROBLEMS: Final = 1000
 
 
 class SparkValidation(NamedTuple):
-    """The contents and problems of a snapshot; `left_out` more problems are not listed."""
+    """The header, counts and problems of a snapshot; `left_out` more problems are not listed."""
 
     header: SnapshotHeader
     counts: SnapshotCounts
@@ -47,7 +47,7 @@ class SparkValidation(NamedTuple):
 def validate_folder(
     session: "SparkSession", folder: Path, *, max_problems: int = MAX_PROBLEMS
 ) -> SparkValidation:
-    """Run the checks of `validate` for a Parquet folder, on executors."""
+    """Run the checks of `validate` on executors, for a Parquet folder."""
     from lumos.snapshots.validation_job import KindFiles, examine_snapshot
 
     with open_snapshot(folder) as snapshot:
@@ -62,13 +62,17 @@ def validate_folder(
         )
         for kind in KINDS
     ]
-    found = examine_snapshot(session, kinds, examine=partial(examine, header), limit=max_problems)
-    merged = merge_pieces(header, found.sums, files=files, codes=found.codes)
-    problems = [msgspec.convert(row, SnapshotProblem) for row in found.problems]
+    findings = examine_snapshot(
+        session, kinds, examine=partial(examine, header), limit=max_problems
+    )
+    merged = merge_pieces(header, findings.sums, files=files, codes=findings.codes)
+    problems = [msgspec.convert(row, SnapshotProblem) for row in findings.problems]
     problems.extend(merged.problems)
-    problems.extend(unresolved_problem(header, **row) for row in found.dangling)
-    counted = found.problem_count + len(merged.problems) + found.dangling_count
-    return SparkValidation(snapshot.header, merged.counts, tuple(problems), counted - len(problems))
+    problems.extend(unresolved_problem(header, **row) for row in findings.dangling)
+    problem_count = findings.problem_count + len(merged.problems) + findings.dangling_count
+    return SparkValidation(
+        snapshot.header, merged.counts, tuple(problems), problem_count - len(problems)
+    )
 
 
 def compare_folders(
@@ -81,7 +85,7 @@ def compare_folders(
 ) -> "DatasetDiffTotals":
     """Write the differences between the datasets of two Parquet folders to a new folder.
 
-    Datasets with equal content hashes are considered equal; only validation verifies the hashes.
+    Datasets with the same content hash are treated as equal; only validation verifies the hashes.
     """
     from lumos.snapshots.comparison_job import compare_datasets
 
@@ -108,17 +112,19 @@ def compare_folders(
             session,
             _paths(before, _files(old)[DATASETS.plural]),
             _paths(after, _files(new)[DATASETS.plural]),
-            judge=partial(difference_rows, judge=judge_schemas, aspects=aspects_to_compare),
+            compare=partial(
+                difference_rows, compare_schemas=compare_schemas, aspects=aspects_to_compare
+            ),
             has_deleted=any(header.counts and header.counts.deleted for header in headers),
             to=str(to.absolute()),
         )
 
 
-def judge_schemas(
+def compare_schemas(
     urn: str, before: Schema, after: Schema, format: str | None
 ) -> tuple[ChangeRow, ...]:
     """The changes between two schemas of a dataset."""
-    return change_rows(urn, judge(compare_schemas(before, after), format=format))
+    return change_rows(urn, classify(schema_changes(before, after), format=format))
 
 
 def _files(snapshot: OpenSnapshot) -> dict[str, list[str]]:

@@ -15,7 +15,7 @@ Change = Literal["created", "changed", "unchanged", "deleted"]
 
 
 class SnapshotExportReport(Report, frozen=True, kw_only=True):
-    """The result of `lumos export`; equal states have an equal `hash`.
+    """The result of `lumos export`; snapshots of the same state have the same `hash`.
 
     `lineage_left_out` counts links to or from tables that are not datasets of the store, because
     snapshots store lineage as a part of datasets.
@@ -36,7 +36,7 @@ class SnapshotExportReport(Report, frozen=True, kw_only=True):
 class ValidateReport(Report, frozen=True, kw_only=True):
     """The result of `lumos validate`: counts, and each problem with its path.
 
-    `left_out` counts the problems beyond the limit of the list.
+    `left_out` counts the problems that are not listed.
     """
 
     format_version: str = FORMAT_VERSION
@@ -72,7 +72,7 @@ class EntryCounts(msgspec.Struct, kw_only=True):
 
 
 class ConflictReport(Report, frozen=True, kw_only=True):
-    """A value that was edited in the catalog and differs in the snapshot; the edit was kept."""
+    """A value that was edited in the catalog and differs in the snapshot; it was not changed."""
 
     key: str
     path: str
@@ -81,7 +81,7 @@ class ConflictReport(Report, frozen=True, kw_only=True):
 
 
 class EntryReport(Report, frozen=True, kw_only=True):
-    """An entry that an import wrote or would write, and which of its aspects differ."""
+    """An entry that an import changed or would change, and the aspects that changed."""
 
     kind: str
     key: str
@@ -98,10 +98,10 @@ class RefusedReport(Report, frozen=True, kw_only=True):
 
 
 class ImportTotals(msgspec.Struct, kw_only=True):
-    """The counts of an import so far; its journal stores them for a resumed import.
+    """The counts of an import so far; the journal stores them, so that an import can be resumed.
 
     `held` counts datasets by aspect and by how the catalog stores the aspect. `seen_here` counts
-    datasets that the store has scanned itself; their scanned aspects were kept. `refused` counts
+    datasets that the store has scanned, whose scanned aspects were not imported. `refused` counts
     entries that the catalog rejected; `refusals` lists the first of them.
     """
 
@@ -140,7 +140,7 @@ class ImportReport(Report, frozen=True, kw_only=True):
 class RollbackReport(Report, frozen=True, kw_only=True):
     """The result of `lumos import --rollback`.
 
-    `kept` are entries that were edited after the import; the edits were kept.
+    `kept` lists entries that were edited after the import; these edits were not undone.
     """
 
     format_version: str = FORMAT_VERSION
@@ -153,7 +153,7 @@ class RollbackReport(Report, frozen=True, kw_only=True):
 
 
 class MigratedCount(Report, frozen=True, kw_only=True):
-    """The number of items in the source, and how many of them are in the target."""
+    """The number of items in the source, and the number of them that are in the target."""
 
     source: int
     target: int
@@ -171,7 +171,7 @@ class DiffSummary(Report, frozen=True, kw_only=True):
 
 
 class SnapshotDiffReport(Report, frozen=True, kw_only=True):
-    """The result of `lumos diff`; `left_out` counts differences beyond the limit of the list.
+    """The result of `lumos diff`; `left_out` counts the differences that are not listed.
 
     `missing_tags` are tags that datasets have in the source but not in the target.
     """

@@ -1,4 +1,4 @@
-"""Export, validate, import and compare snapshots: the feature behind `Lumos().snapshot`."""
+"""Exports, validates, imports and compares snapshots; the service behind `Lumos().snapshot`."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -28,7 +28,7 @@ from lumos.store import Database, NoStore, Store
 if TYPE_CHECKING:
     from lumos.snapshots.importer import Importer
 
-DEFAULT_ENDING: Final = ".yaml"
+DEFAULT_EXTENSION: Final = ".yaml"
 
 
 def _now() -> datetime:
@@ -36,7 +36,7 @@ def _now() -> datetime:
 
 
 class Snapshots:
-    """Export, validate, import and compare snapshots of catalogs.
+    """Exports, validates, imports and compares snapshots of catalogs.
 
     A platform is `local`, a kind with an address such as `datahub-file:metadata.json`, or the name
     of a configured platform.
@@ -77,9 +77,10 @@ class Snapshots:
 
         The extension of the output sets the encoding. If the output is a folder, the file is named
         after the time, with the extension `ending` (default: YAML). `patterns`, `tags` and `owners`
-        select datasets that match at least one of each. `since` only exports changes since another
-        snapshot. Minimum and maximum values of columns are data, and only included with
-        `include_ranges`; values in profiles are only included with `include_values`.
+        select datasets that match at least one value of each. With `since`, only the changes since
+        another snapshot are exported. Minimum and maximum values of columns are data, and only
+        included with `include_ranges`; values in profiles are only included with
+        `include_values`.
         """
         at = _now()
         selection = SnapshotSelection(
@@ -100,7 +101,7 @@ class Snapshots:
         if ending is not None and ending not in EXTENSIONS:
             raise UnknownName("ending", ending, EXTENSIONS)
         if is_folder_for_snapshots(output):
-            file = file_in(file, ending or DEFAULT_ENDING, at=at)
+            file = file_in(file, ending or DEFAULT_EXTENSION, at=at)
         elif ending is not None and not file.name.lower().endswith(ending):
             raise MisuseError(
                 f"'{output}' does not end in {ending}. Give the extension or the format, not both."
@@ -128,9 +129,9 @@ class Snapshots:
         allow_dangling: bool = False,
         progress: Progress = no_progress,
     ) -> ImportReport:
-        """Import a snapshot into a platform; it can be resumed and rolled back at any time.
+        """Import a snapshot into a platform; the import can be resumed and rolled back.
 
-        Edits since the last import stay. `resume` continues an interrupted import.
+        Edits since the last import are not overwritten. `resume` continues an interrupted import.
         `allow_dangling` accepts lineage to datasets that are not in the snapshot.
         """
         with self._importer(self._make_store(), platform, progress) as importer:
@@ -162,9 +163,10 @@ class Snapshots:
         platform: str = LOCAL,
         progress: Progress = no_progress,
     ) -> RollbackReport:
-        """Roll back the last import into a platform, finished or not.
+        """Roll back the last import into a platform, even if it is not finished.
 
-        With `file`, fails unless that snapshot was imported. Edits since the import stay.
+        With `file`, raises an error if another snapshot was imported. Edits since the import are
+        not undone.
         """
         with self._importer(self._store(), platform, progress) as importer:
             return importer.rollback(None if file is None else Path(file))
@@ -219,8 +221,8 @@ class Snapshots:
     ) -> SparkDiffReport:
         """Compare the datasets of two Parquet snapshots of any size on Spark.
 
-        Writes a new folder: `datasets` has the datasets that differ, `differences` has one row for
-        each difference.
+        Writes a new folder, with the datasets that differ in `datasets`, and a row for each
+        difference in `differences`.
         """
         from lumos.snapshots.diff import diff_on_spark
 

@@ -1,7 +1,7 @@
-"""Convert datasets of the store to catalog entries with their history, and write entries back.
+"""Converts datasets of the store to catalog entries with their history, and writes entries back.
 
 The store has its own version numbers and timestamps. Imported values that it cannot represent are
-stored as extras of the dataset and returned unchanged until the store has newer values.
+stored as extras of the dataset. They are returned unchanged until the store has newer values.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ from lumos.model.json_codec import from_json, to_json
 from lumos.model.schema import Schema
 from lumos.model.version import CloudVersion, SchemaVersion
 from lumos.schemas.comparison import compare
-from lumos.schemas.compatibility import judge
+from lumos.schemas.compatibility import classify
 from lumos.schemas.version_rules import next_schema_version
 from lumos.schemas.wording import sentence_of, summary_of
 from lumos.store import DatasetState, KnownDataset, Transaction
@@ -39,7 +39,7 @@ _TIMESTAMPS: Final = "timestamps"
 _RAW: Final = "raw"
 _LINEAGE: Final = "lineage"
 # The metadata key of events that were imported with the history of a dataset.
-_HISTORY: Final = "history"
+_HISTORY_KEY: Final = "history"
 
 
 class _ImportedLineage(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,7 +76,7 @@ def entry_of(stored: StoredEntry) -> CatalogEntry:
 
 
 def names_in(entry: CatalogEntry) -> Iterator[str]:
-    """The names in an entry that the store indexes."""
+    """The URNs and names in an entry, which the store indexes."""
     yield entry.urn
     yield entry.name
     if entry.lineage is not None:
@@ -93,19 +93,19 @@ def put_entry(
     event: ChangeEvent | None = None,
     versioning: Versioning | None = None,
 ) -> None:
-    """Write an entry to the store, replacing the dataset.
+    """Write an entry to the store, replacing the stored dataset `before`, if there is one.
 
-    `before` is the stored dataset. `event` is the event of the current version if it is not part
-    of the history. Events of the history are recorded without notifications. `versioning` is used
-    if the entry has no valid versions. `annotations` are the current annotations of the dataset, by
-    default those in the store.
+    `event` is the event of the current version, unless that version is part of the history. Events
+    of the history are recorded without notifications. `versioning` is used if the entry has no
+    valid versions. `annotations` are the current annotations of the dataset, by default those in
+    the store.
     """
     if versioning is None or _valid_versions(entry.versioning) is not None:
         versioning = entry.versioning
     schema_hash = None if entry.schema is None else transaction.save_schema(entry.schema)
     known = _known(entry, before, schema_hash, versioning, at=at)
     history = versioning.history if versioning else ()
-    versions = _History(
+    versions = _VersionWriter(
         transaction, entry, known, before, history=history, at=at, event=event
     ).versions()
     if before is None:
@@ -140,7 +140,10 @@ def erase_entry(transaction: Transaction, stored: StoredEntry) -> None:
 
 
 def versions_of(versioning: Versioning | None, before: StoredEntry | None) -> tuple[str, str]:
-    """The valid versions of an entry, those of the stored dataset, or initial versions."""
+    """The versions of an entry if they are valid, else those of the stored dataset, if any.
+
+    A new dataset without valid versions gets the initial versions.
+    """
     if versions := _valid_versions(versioning):
         return versions
     if before is not None:
@@ -218,13 +221,13 @@ def _extras(entry: CatalogEntry, after: StoredEntry) -> dict[str, bytes]:
 
 
 def _differ(one: Any, other: Any) -> bool:
-    # Compare as JSON: equal times in different zones are written differently.
+    # Compare the JSON: equal times in different time zones have different JSON.
     return to_json(one) != to_json(other)
 
 
-def utc(moment: datetime) -> datetime:
+def utc(time: datetime) -> datetime:
     """Convert a time to UTC, as in the store; times without a zone are in UTC."""
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
 
 
 def _timestamps(stored: StoredEntry) -> Timestamps:
@@ -237,7 +240,7 @@ def _timestamps(stored: StoredEntry) -> Timestamps:
 
 
 def _lineage(stored: StoredEntry) -> Lineage | None:
-    """Imported and reported lineage, in the order of the import if nothing changed since."""
+    """Imported and reported lineage, as it was imported if nothing changed since."""
     if _LINEAGE in stored.extras:
         imported = from_json(stored.extras[_LINEAGE], _ImportedLineage)
         if imported.reported == lineage_fingerprint(stored.reported):
@@ -266,11 +269,13 @@ def stored_versioning(stored: StoredEntry) -> Versioning:
             else msgspec.structs.replace(record, schema=schemas.get(record.schema_version))
             for record in (imported.versioning.history if imported.versioning else ())
         )
-        covered = {record.schema_version for record in history}
-        not_covered = (
-            version for version in versions[: imported.versions] if version.version not in covered
+        imported_numbers = {record.schema_version for record in history}
+        not_imported = (
+            version
+            for version in versions[: imported.versions]
+            if version.version not in imported_numbers
         )
-        versions = (*not_covered, *versions[imported.versions :])
+        versions = (*not_imported, *versions[imported.versions :])
     return Versioning(
         cloud_version=known.cloud_version,
         schema_version=known.schema_version,
@@ -298,13 +303,13 @@ def _record(version: StoredVersion, known: KnownDataset) -> VersionRecord:
 
 
 def _changes(event: ChangeEvent) -> tuple[str, ...]:
-    """The changes of a version as sentences; without changes, the summary by its author."""
+    """The changes of a version as sentences, or else the summary by the version's author."""
     sentences = tuple(sentence_of(finding.change) for finding in event.findings)
     return sentences if sentences or event.author is None else (event.summary,)
 
 
-class _History:
-    """The schema versions of an entry that is being written."""
+class _VersionWriter:
+    """Determines the schema versions of an entry to be written, and records their events."""
 
     def __init__(
         self,
@@ -333,27 +338,27 @@ class _History:
         for record, schema in imported:
             identity = (record.schema_version, record.cloud_version, utc(record.at))
             hash = self._transaction.save_schema(schema)
-            event = events.get(identity) or self._event_of(record, schema, hash, versions[-1:])
+            event = events.get(identity) or self._event_for(record, schema, hash, versions[-1:])
             versions.append(StoredVersion(*identity, hash, schema, event))
         return tuple(versions)
 
     def _imported_versions(self) -> list[tuple[VersionRecord, Schema]]:
         """The records with valid versions and known schemas."""
         current, known = self._entry.schema, self._known
-        found: dict[str, tuple[VersionRecord, Schema]] = {}
+        by_version: dict[str, tuple[VersionRecord, Schema]] = {}
         for record in self._history:
             is_current = record.schema_version == known.schema_version
             schema = record.schema or (current if is_current else None)
             if schema is not None and _valid_versions(record) is not None:
-                # Of two records of the same version, the later one wins.
-                found.pop(record.schema_version, None)
-                found[record.schema_version] = record, schema
-        if current is not None and known.schema_version not in found:
-            found[known.schema_version] = self._current_record(), current
-        return list(found.values())
+                # If two records have the same version, the later one is used.
+                by_version.pop(record.schema_version, None)
+                by_version[record.schema_version] = record, schema
+        if current is not None and known.schema_version not in by_version:
+            by_version[known.schema_version] = self._current_record(), current
+        return list(by_version.values())
 
     def _current_record(self) -> VersionRecord:
-        """A record for the current version if the history has none."""
+        """A record for the current version, for a history that has none."""
         known = self._known
         for version in self._before.versions if self._before else ():
             if version.version == known.schema_version:
@@ -366,17 +371,19 @@ class _History:
         )
 
     def _stored_events(
-        self, moments: Iterable[datetime]
+        self, times: Iterable[datetime]
     ) -> dict[tuple[str, str, datetime], ChangeEvent]:
-        """The events of versions that the store already has, by both versions and time."""
+        """The events that the store already has, by schema version, cloud version and time."""
         if self._before is None:
             return {}
         known = {
             (version.version, version.cloud_version, version.recorded_at): version.event
             for version in self._before.versions
         }
-        others = set(moments) - {at for _, _, at in known}
-        recorded = self._transaction.entries.events_at(self._entry.urn, others) if others else []
+        other_times = set(times) - {at for _, _, at in known}
+        recorded = (
+            self._transaction.entries.events_at(self._entry.urn, other_times) if other_times else []
+        )
         return {
             **{(event.schema_version, event.cloud_version, event.at): event for event in recorded},
             **known,
@@ -388,10 +395,10 @@ class _History:
         is_created = self._event is not None and self._event.type is EventType.CREATED
         return self._before is not None or is_created
 
-    def _event_of(
+    def _event_for(
         self, record: VersionRecord, schema: Schema, hash: str, before: Sequence[StoredVersion]
     ) -> ChangeEvent:
-        """An event for an imported version, made from its record."""
+        """The event for an imported version, created from its record."""
         if self._event is not None and record.at == self._at:
             return self._event
         findings = findings_between(before[0].schema, schema, self._entry.format) if before else ()
@@ -415,7 +422,7 @@ class _History:
             findings=findings,
             summary=summary_of(type if before else EventType.CREATED, findings)
             or "; ".join(record.changes),
-            metadata={"source": IMPORTED, _HISTORY: 1},
+            metadata={"source": IMPORTED, _HISTORY_KEY: 1},
         )
         if record.breaking and not event.breaking:
             event = msgspec.structs.replace(event, flags=(DECLARED_BREAKING,))
@@ -429,10 +436,10 @@ def _put_versions(
     versions: Sequence[StoredVersion],
     before: Sequence[StoredVersion],
 ) -> None:
-    new, old = ([_row(version) for version in side] for side in (versions, before))
-    if new == old:
+    new_rows, old_rows = ([_row(version) for version in each] for each in (versions, before))
+    if new_rows == old_rows:
         return
-    transaction.entries.put_versions(urn, new, is_new=not old)
+    transaction.entries.put_versions(urn, new_rows, is_new=not old_rows)
     transaction.entries.delete_events(_history_events(before) - _history_events(versions))
 
 
@@ -448,11 +455,13 @@ def _row(version: StoredVersion) -> NewVersion:
 
 def _history_events(versions: Iterable[StoredVersion]) -> set[str]:
     """The ids of events that were imported with the history."""
-    return {version.event.event_id for version in versions if _HISTORY in version.event.metadata}
+    return {
+        version.event.event_id for version in versions if _HISTORY_KEY in version.event.metadata
+    }
 
 
 def _event_id(urn: str, record: VersionRecord, hash: str) -> str:
-    parts = (_HISTORY, urn, record.cloud_version, record.schema_version, str(record.at), hash)
+    parts = (_HISTORY_KEY, urn, record.cloud_version, record.schema_version, str(record.at), hash)
     text = "\n".join(parts).encode("utf-8", "surrogatepass")
     return hashlib.blake2b(text, digest_size=16).hexdigest()
 
@@ -470,22 +479,29 @@ def versions_after(
     prefix: str,
     at: datetime,
 ) -> Versioning | None:
-    """The versions of a stored dataset after it was merged with an imported entry."""
+    """The versions of a stored dataset after it was merged with an imported entry.
+
+    `theirs` is the entry of the stored dataset, `ours` the imported entry, and `merged` the result.
+    `changed` is false if the merge changed nothing.
+    """
     imported = ours.versioning
-    own = stored_versioning(stored)
-    if imported is not None and _number(imported) > CloudVersion.parse(own.cloud_version).number:
+    in_store = stored_versioning(stored)
+    store_number = CloudVersion.parse(in_store.cloud_version).number
+    if imported is not None and _number(imported) > store_number:
         newer = msgspec.structs.replace(
-            imported, history=_join_histories(imported, own, theirs.schema)
+            imported, history=_join_histories(imported, in_store, theirs.schema)
         )
         findings = findings_between(ours.schema, merged.schema, merged.format)
         if not findings:
             return newer
         return _next_version(newer, ours.schema, findings, prefix=prefix, at=at)
     if not changed:
-        known = theirs.versioning or own
+        known = theirs.versioning or in_store
         if _join_histories(known, imported, ours.schema) == known.history:
             return theirs.versioning
-    joined = msgspec.structs.replace(own, history=_join_histories(own, imported, ours.schema))
+    joined = msgspec.structs.replace(
+        in_store, history=_join_histories(in_store, imported, ours.schema)
+    )
     if not changed:
         return joined
     findings = findings_between(theirs.schema, merged.schema, merged.format)
@@ -495,11 +511,11 @@ def versions_after(
 def findings_between(
     before: Schema | None, after: Schema | None, format: str | None
 ) -> tuple[Finding, ...]:
-    """The judged changes between two schemas; none if one is unknown or not comparable."""
+    """The classified changes between two schemas; none if a schema is unknown or not comparable."""
     if before is None or after is None or before == after:
         return ()
     try:
-        return judge(compare(before, after), format=format)
+        return classify(compare(before, after), format=format)
     except MisuseError:
         # Imported schemas may contain types that cannot be compared.
         return ()
@@ -531,7 +547,7 @@ def _next_version(
 
 
 def _join_histories(main: Versioning, other: Versioning | None, schema: Schema | None) -> History:
-    """Join the records of both, ordered by time; `main` if it already has all of them."""
+    """Join the records of both histories, ordered by time; `main` if it has all records already."""
     added = _with_current_schema(other.history, other.schema_version, schema) if other else ()
     known = {_key(record) for record in main.history}
     missing = [record for record in added if _key(record) not in known]
@@ -541,7 +557,7 @@ def _join_histories(main: Versioning, other: Versioning | None, schema: Schema |
 
 
 def _with_current_schema(history: History, version: str, schema: Schema | None) -> History:
-    """The records, with the schema of the current version filled in."""
+    """The records, with this schema in the record of this version if it has none."""
     return tuple(
         msgspec.structs.replace(record, schema=schema)
         if record.schema is None and record.schema_version == version

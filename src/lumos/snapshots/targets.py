@@ -1,11 +1,11 @@
 """Targets of imports: the interface, and external catalogs.
 
-An external catalog cannot join a transaction of the store. So the journal first records the planned
-steps with the previous entries, and marks them as done after the write. An interrupted import is
-recovered from its planned steps.
+An external catalog cannot take part in a transaction of the store. So the journal first records the
+planned steps and the previous entries, and marks the steps as done after the write. With these
+steps, an interrupted import can be resumed or rolled back.
 
-A catalog with atomic batches writes all entries of a batch or none. Other catalogs report each
-entry as written or rejected, and a rejected entry does not stop the others.
+A catalog with atomic batches writes either all entries of a batch or none. Other catalogs report
+for each entry whether it was written or rejected; a rejected entry does not stop the import.
 """
 
 from abc import ABC, abstractmethod
@@ -46,7 +46,7 @@ from lumos.snapshots.import_progress import EntryPlan, ImportProgress
 from lumos.store import Store, Transaction
 from lumos.store.journal import ImportStep
 
-# Each batch rewrites the whole file of a file-based catalog; a server gets a request per entry.
+# A catalog in a file rewrites the entire file for each batch; a server gets a request per entry.
 FILE_BATCH: Final = 5000
 SERVER_BATCH: Final = 50
 # The journal is updated after this many written entries.
@@ -63,7 +63,7 @@ class ImportRefused(LumosError):
 
 
 class UndoneStep(NamedTuple):
-    """A step that was rolled back: kind and key, the entry before the rollback, and the result."""
+    """A step that was rolled back: the entry before the rollback, and the entry after it."""
 
     kind: EntryKind
     key: str
@@ -105,13 +105,13 @@ class ImportTarget(ABC):
         omitted: Collection[str],
         at: datetime,
     ) -> None:
-        """Import some entries of one kind and record the progress."""
+        """Import a batch of entries of one kind, and record the progress."""
 
     @abstractmethod
     def undo(
         self, progress: ImportProgress, steps: Sequence[ImportStep], *, at: datetime
     ) -> list[UndoneStep]:
-        """Roll back some steps of an import and record the progress."""
+        """Roll back a batch of steps, and record the progress."""
 
     def remove_unused(self) -> None:  # noqa: B027
         """Remove containers that were only created for entries that no longer exist."""
@@ -124,7 +124,7 @@ def by_kind(steps: Iterable[ImportStep]) -> Iterator[tuple[EntryKind, list[Impor
 
 
 def values_of(kind: EntryKind, step: ImportStep) -> tuple[Any | None, Any]:
-    """The entry before a step, and the entry that the step writes."""
+    """The entries before and after a step."""
     before = None if step.before is None else from_json(step.before, kind.type)
     return before, from_json(step.after, kind.type)
 
@@ -138,7 +138,10 @@ def item_plan(
     base: bytes | None,
     as_stored: Callable[[Any], Any] = lambda item: item,
 ) -> EntryPlan:
-    """Plan an entity that is not a dataset; `as_stored` returns it as the catalog stores it."""
+    """Plan the import of an entry that is not a dataset.
+
+    `as_stored` converts an entry to the form in which the catalog stores it.
+    """
     known = None if base is None else as_stored(from_json(base, kind.type))
     merged = merge_item(known, current, item)
     key = getattr(item, kind.key)
@@ -170,7 +173,7 @@ class CatalogTarget(ImportTarget):
             self._platform.check_writable()
 
     def check_snapshot(self, snapshot: OpenSnapshot) -> None:
-        """Do nothing, because a catalog rejects single entries when they are written."""
+        """Do nothing, because a catalog only rejects entries when they are written."""
 
     def supports(self, kind: EntryKind) -> bool:
         return kind is DATASETS or isinstance(self._platform, StoresItems)
@@ -191,7 +194,7 @@ class CatalogTarget(ImportTarget):
     ) -> None:
         run = progress.run.id
         planned = self._store.journal.planned_steps(run, kind.plural, _keys(kind, values))
-        # Entries that were written before an interruption are already counted.
+        # Skip entries that were written before an interruption, which are already counted.
         remaining = [
             value for value in values if not _is_done(planned.get(getattr(value, kind.key)))
         ]
@@ -199,8 +202,8 @@ class CatalogTarget(ImportTarget):
         with self._store.transaction() as transaction:
             steps = [plan.step("planned") for plan in plans if plan.is_step]
             transaction.journal.plan(run, steps)
-        # An entry whose write was interrupted may look complete and still lack the parts that are
-        # written last, such as edges.
+        # Also write planned entries that seem to be complete: after an interruption, the parts that
+        # are written last, such as edges, may be missing.
         writes = [
             plan
             for plan in plans
@@ -212,8 +215,8 @@ class CatalogTarget(ImportTarget):
         else:
             storage, recorded = self._write_each(progress, kind, writes, at=at)
         with self._store.transaction() as transaction:
-            rest = [plan for plan in plans if plan.key not in recorded]
-            self._record(transaction, progress, kind, rest, storage)
+            unrecorded = [plan for plan in plans if plan.key not in recorded]
+            self._record(transaction, progress, kind, unrecorded, storage)
             progress.record_position(transaction, kind, getattr(values[-1], kind.key), at=at)
 
     def undo(
@@ -223,7 +226,7 @@ class CatalogTarget(ImportTarget):
             step for kind, group in by_kind(steps) for step in self._plan_rollback(kind, group)
         ]
         refused: list[ImportRefused] = []
-        # Write only if something changes: the catalog may be read-only.
+        # Only write if something changes, because the catalog may be read-only.
         if changed := [
             step for step in undone if to_json(step.result.value) != to_json(step.current)
         ]:
@@ -321,8 +324,12 @@ class CatalogTarget(ImportTarget):
     def _write_each(
         self, progress: ImportProgress, kind: EntryKind, plans: Sequence[EntryPlan], *, at: datetime
     ) -> tuple[dict[str, dict[str, AspectStorage]], set[str]]:
-        """Write entries and record them from time to time; returns the keys recorded so far."""
-        # Catalogs name an item by its canonical URN, which may differ from the one in the snapshot.
+        """Write entries, and record them in intervals.
+
+        Returns where the catalog stores the aspects of each entry, and the keys of the recorded
+        entries.
+        """
+        # Catalogs report the canonical URN of an entry, which may differ from that in the snapshot.
         by_key = {getattr(plan.after, kind.key, plan.key): plan for plan in plans}
         storage: dict[str, dict[str, AspectStorage]] = {}
         recorded: set[str] = set()
@@ -346,7 +353,7 @@ class CatalogTarget(ImportTarget):
                 if len(unrecorded) >= _JOURNAL_INTERVAL:
                     record()
         finally:
-            # Record the written entries even if the catalog failed.
+            # Record the written entries, even if the catalog failed meanwhile.
             if unrecorded:
                 record()
         return storage, recorded
@@ -383,7 +390,7 @@ class CatalogTarget(ImportTarget):
             yield UndoneStep(kind, step.key, current, roll_back_entry(before, after, current))
 
     def _restore(self, undone: Sequence[UndoneStep]) -> list[ImportRefused]:
-        """Restore entries; return the errors for those that the catalog rejects."""
+        """Restore entries; returns the errors of the entries that the catalog rejects."""
         platform = self._platform
         datasets = [step for step in undone if step.kind is DATASETS]
         changed = [step for step in datasets if step.result.value is not None]
@@ -409,12 +416,12 @@ class CatalogTarget(ImportTarget):
         return refused
 
     def _get(self, kind: EntryKind, keys: Sequence[str]) -> dict[str, Any]:
-        found: dict[str, Any]
+        entries: dict[str, Any]
         if kind is DATASETS:
-            found = self._platform.get_many(keys)
+            entries = self._platform.get_many(keys)
         else:
-            found = self._platform.get_items(kind.type, keys)
-        return found
+            entries = self._platform.get_items(kind.type, keys)
+        return entries
 
 
 def _batch_size(platform: Platform) -> int:

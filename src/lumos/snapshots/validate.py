@@ -1,4 +1,4 @@
-"""Validate a snapshot and build the report."""
+"""Validates a snapshot, and builds the report of `lumos validate`."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -22,21 +22,21 @@ def validate_on_spark(settings: Settings, folder: Path) -> ValidateReport:
     _check_exists(folder)
     spark = settings.spark
     with spark_session(master=spark.master, settings=spark.properties(), short=False) as session:
-        counts = validate_folder(session, folder, max_problems=_MAX_PROBLEMS)
-    errors = sum(problem.severity == "error" for problem in counts.problems)
+        validation = validate_folder(session, folder, max_problems=_MAX_PROBLEMS)
+    errors = sum(problem.severity == "error" for problem in validation.problems)
     return _report(
         folder,
-        counts.header,
-        counts.counts,
-        counts.problems,
+        validation.header,
+        validation.counts,
+        validation.problems,
         errors=errors,
-        warnings=len(counts.problems) - errors,
-        left_out=counts.left_out,
+        warnings=len(validation.problems) - errors,
+        left_out=validation.left_out,
     )
 
 
 def validate_snapshot(file: Path) -> ValidateReport:
-    """Validate a snapshot and report all problems of the file, not only the first."""
+    """Validate a snapshot; reports all of its problems, not only the first one."""
     _check_exists(file)
     validation = validate(file)
     problems: list[SnapshotProblem] = []

@@ -1,6 +1,7 @@
-"""Validate a Parquet snapshot of any size on Spark.
+"""Validates a Parquet snapshot of any size on Spark.
 
-Executors check rows one by one; references are then joined and counts summed up.
+Executors check the rows one by one. Then the references are joined with their targets, and the
+totals of all pieces are collected.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,17 +12,17 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-_FINDING: Final = pa.schema(
+_FINDING_SCHEMA: Final = pa.schema(
     [(name, pa.string()) for name in ("what", "path", "code", "severity", "text", "kinds", "key")]
 )
-_FINDING_IN_SPARK: Final = ", ".join(f"{name} string" for name in _FINDING.names)
+_FINDING_SQL: Final = ", ".join(f"{name} string" for name in _FINDING_SCHEMA.names)
 
-# Returns findings as rows, from a kind and rows of (file, row number, key, content hash, JSON).
+# Checks rows of (file, row number, key, content hash, JSON), given their kind; returns findings.
 Examine: TypeAlias = Callable[[str, Iterable[tuple[Any, ...]]], Iterable[dict[str, Any]]]
 
 
 class KindFiles(NamedTuple):
-    """The files with the entries of a kind, their key column, and the references they resolve."""
+    """The files with the entries of a kind, the key column, and the references they resolve."""
 
     name: str
     files: Sequence[str]
@@ -30,7 +31,7 @@ class KindFiles(NamedTuple):
 
 
 class SparkFindings(NamedTuple):
-    """Problems and dangling references by path, and the sums of all pieces."""
+    """The problems and dangling references, sorted by path, and the totals of all pieces."""
 
     problems: list[dict[str, str]]
     problem_count: int
@@ -48,7 +49,7 @@ def examine_snapshot(
     findings = reduce(
         DataFrame.unionByName,
         (
-            frame.mapInArrow(_batch_examiner(examine, name), _FINDING_IN_SPARK)
+            frame.mapInArrow(_batch_examiner(examine, name), _FINDING_SQL)
             for name, frame in frames.items()
         ),
     ).persist()
@@ -68,7 +69,7 @@ def examine_snapshot(
 
 
 def _rows(spark: SparkSession, kind: KindFiles) -> DataFrame:
-    """The rows of a kind, with the file and number of each."""
+    """The rows of a kind, with their file names and row numbers."""
     columns = (kind.key, "content_hash", "body")
     schema = ", ".join(f"{name} string" for name in columns)
     return (
@@ -90,7 +91,7 @@ def _batch_examiner(
     def examine_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
-            yield pa.RecordBatch.from_pylist(list(examine(kind, rows)), schema=_FINDING)
+            yield pa.RecordBatch.from_pylist(list(examine(kind, rows)), schema=_FINDING_SCHEMA)
 
     return examine_batches
 
@@ -98,7 +99,7 @@ def _batch_examiner(
 def _dangling_references(
     findings: DataFrame, kinds: Sequence[KindFiles], frames: Mapping[str, DataFrame]
 ) -> DataFrame:
-    """References without a target, to kinds that the snapshot contains."""
+    """The references without a target; only references to kinds with entries are checked."""
     keys = [
         frames[kind.name].select(F.lit(resolved).alias("kinds"), "key")
         for kind in kinds

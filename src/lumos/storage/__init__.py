@@ -1,4 +1,4 @@
-"""Listing and ranged reads of files, the same for disks, object stores and Hadoop."""
+"""Lists and reads files: one interface for disks, object stores and Hadoop."""
 
 from functools import cache
 
@@ -63,7 +63,7 @@ def storage_of(uri: str, access: StorageAccess = DEFAULT_ACCESS) -> FileStorage:
 
 @cache
 def _open(kind: str, access: StorageAccess) -> FileStorage:
-    """The storage for an access; shared by the process, since it has connections and logins."""
+    """The storage for an access; cached per process, because of its connections and credentials."""
     match kind:
         case "s3":
             from lumos.storage.s3 import S3Access, S3Storage

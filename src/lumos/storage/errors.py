@@ -6,13 +6,14 @@ from typing import Final
 
 from lumos.http.retries import is_temporary
 
+# The body is not parsed as XML, since gateways and proxies send malformed documents.
 _ELEMENT: Final = re.compile(r"<(Code|Message|Region)>([^<]*)</\1>")
 _ARCHIVED: Final = ("InvalidObjectState", "BlobArchived")
 _STATUS: Final = re.compile(r"status code: (\d{3})")
 
 
 class StorageFault(OSError):
-    """A request that failed; `code` is the server's error code, `status` 0 without a response."""
+    """A failed request; `code` is the server's error code; `status` is 0 without a response."""
 
     def __init__(self, text: str, *, code: str = "", status: int = 0, region: str = "") -> None:
         super().__init__(text)
@@ -23,7 +24,7 @@ class StorageFault(OSError):
 
     @property
     def problem_code(self) -> str:
-        """The code of the problem that a scan reports."""
+        """The code under which a scan reports the problem."""
         return "not_listed"
 
 
@@ -56,7 +57,7 @@ class NoCredentials(StorageDenied):
 
 
 def error_from_response(status: int, body: bytes, *, region: str = "") -> StorageFault:
-    """The error of a response; only its code and message are passed on."""
+    """The error in a response; only its code and message are shown."""
     elements = dict(_ELEMENT.findall(body.decode(errors="replace")))
     return _error(status, elements, region=region)
 
@@ -74,7 +75,6 @@ def error_from_obstore(text: str) -> StorageFault:
 
 def _error(status: int, elements: dict[str, str], *, region: str = "") -> StorageFault:
     code = elements.get("Code", "")
-    # The body is not parsed as XML, since gateways and proxies send malformed documents.
     message = html.unescape(elements.get("Message", ""))
     # Azure appends ids and times on further lines.
     line = message.strip().partition("\n")[0]

@@ -1,9 +1,9 @@
-"""Stable names of files that do not depend on the working directory.
+"""Stable names of files, which do not depend on the working directory.
 
-A file below the folder of the store is named by its relative path, since both move together. A file
-of another repository is named by the URL of the repository and its path in it, which is the same in
-all checkouts. Other files are named by their absolute path. Files that a client sent to a server
-have the name that the client gave them.
+The name of a file below the folder of the store is its path relative to that folder, since both are
+moved together. The name of a file in another git repository is the URL of the repository and the
+path in it, which are the same in all checkouts. Other files have their absolute path as name. Files
+that a client sent to a server have the name that the client gave them.
 """
 
 import os
@@ -20,16 +20,17 @@ from urllib.parse import urlsplit
 
 # Separates a repository from a path in it; does not occur in other names.
 REPOSITORY_SEPARATOR: Final = "//"
-_OWN_FOLDER: Final = ".lumos"
-_SHORT_ADDRESS: Final = re.compile(r"(?:[^@/\s]+@)?([\w.-]+):(?!/)(\S+)")
+_LUMOS_FOLDER: Final = ".lumos"
+# A git address such as `git@github.com:company/models.git`.
+_SCP_ADDRESS: Final = re.compile(r"(?:[^@/\s]+@)?([\w.-]+):(?!/)(\S+)")
 
-# Files and folders of clients, as they lie here, with their names.
+# The names that clients gave to their files and folders, by the path of the upload.
 _UPLOADS: ContextVar[Mapping[Path, str]] = ContextVar("lumos_uploads", default=MappingProxyType({}))
 
 
 @contextmanager
 def uploads_named(names: Mapping[Path, str]) -> Iterator[None]:
-    """Name files and folders that clients sent as the clients do."""
+    """Within the context, uploaded files and folders have the names that clients gave them."""
     token = _UPLOADS.set(names)
     try:
         yield
@@ -49,20 +50,20 @@ def upload_name(path: Path) -> str | None:
 
 
 class FileNames:
-    """Names of files and folders; `store_folder` contains the store, if that is a file."""
+    """Names files and folders; `store_folder` contains the store, if the store is a file."""
 
     def __init__(self, store_folder: Path | None) -> None:
         self._base: Path | None = None
         if store_folder is not None:
             folder = Path(os.path.abspath(store_folder))
-            self._base = folder.parent if folder.name == _OWN_FOLDER else folder
+            self._base = folder.parent if folder.name == _LUMOS_FOLDER else folder
 
     def of(self, path: Path) -> str:
         """The name of a file or folder."""
         absolute = Path(os.path.abspath(path))
         if (name := upload_name(absolute)) is not None:
             return name
-        for path, base in self._from_base(absolute):
+        for path, base in self._paths_and_bases(absolute):
             if path.is_relative_to(base):
                 return path.relative_to(base).as_posix()
         for root in (absolute, *absolute.parents):
@@ -71,10 +72,10 @@ class FileNames:
                 return repository + REPOSITORY_SEPARATOR + ("" if relative == "." else relative)
         return absolute.as_posix()
 
-    def _from_base(self, absolute: Path) -> list[tuple[Path, Path]]:
+    def _paths_and_bases(self, absolute: Path) -> list[tuple[Path, Path]]:
         if self._base is None:
             return []
-        # Either may have been reached through a link.
+        # Either path may contain a link, so compare the real paths, too.
         real = Path(os.path.realpath(absolute)), Path(os.path.realpath(self._base))
         return [(absolute, self._base), real]
 
@@ -99,16 +100,16 @@ def _address_of(root: Path) -> str | None:
     parser = ConfigParser(interpolation=None, strict=False, allow_no_value=True)
     try:
         lines = config.read_text(encoding="utf-8", errors="replace").splitlines()
-        # Indented lines would continue the line before.
+        # ConfigParser would join indented lines with the previous line.
         parser.read_string("\n".join(map(str.strip, lines)))
     except (OSError, Error):
-        # Without a readable config, no URL is common to all checkouts.
+        # The URL is unknown, so the file is named by its absolute path.
         return None
     return _address_in(parser.get('remote "origin"', "url", fallback="") or "")
 
 
 def _git_folder(root: Path) -> Path:
-    """The folder of git; in a linked work tree `.git` is a file with its path."""
+    """The git folder of a work tree; in a linked work tree, `.git` is a file with its path."""
     git = root / ".git"
     if not git.is_file():
         return git
@@ -121,12 +122,12 @@ def _git_folder(root: Path) -> Path:
 
 
 def _address_in(url: str) -> str | None:
-    short = _SHORT_ADDRESS.fullmatch(url)
+    match = _SCP_ADDRESS.fullmatch(url)
     if "://" in url:
         parts = urlsplit(url)
         host, path = parts.hostname or "", parts.path
-    elif short is not None:
-        host, path = short.groups()
+    elif match is not None:
+        host, path = match.groups()
     else:
         return None
     path = path.strip("/").removesuffix(".git")

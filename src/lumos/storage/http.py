@@ -11,19 +11,19 @@ from lumos.http.retries import RetryPolicy
 from lumos.storage.errors import StorageBusy, StorageFault, StorageUnreachable
 
 STORAGE_RETRIES: Final = RetryPolicy(tries=11, seconds=60.0, first_wait=0.1, max_wait=10.0)
-# Twice the concurrency of a task.
+# Twice the number of requests that a task sends concurrently.
 _MAX_FAILURES: Final = 64
 _OPEN_SECONDS: Final = 30.0
 
 
 def storage_http_client(ca_variable: str = CA_BUNDLE) -> HttpClient:
-    """A client that raises errors of storages; the variable names certificates to trust."""
+    """An HTTP client that raises StorageFault; `ca_variable` contains the path of a CA bundle."""
     return HttpClient(PooledTransport(ca_variable=ca_variable), translate=_storage_error)
 
 
 def _storage_error(problem: HttpError) -> StorageFault:
-    is_large = isinstance(problem, ResponseTooLarge)
-    return (StorageFault if is_large else StorageUnreachable)(str(problem))
+    is_too_large = isinstance(problem, ResponseTooLarge)
+    return (StorageFault if is_too_large else StorageUnreachable)(str(problem))
 
 
 class StorageCircuitBreaker:

@@ -18,9 +18,9 @@ from lumos.config.secret import MASK
 
 
 class StorageAccess(msgspec.Struct, frozen=True, kw_only=True):
-    """Settings to access a storage; this base class means the defaults of the environment.
+    """Settings to access a storage; this base class uses the defaults of the environment.
 
-    It is pickled into closures for executors; its text shows no secrets.
+    It is pickled into closures for executors. Its `repr` masks secrets.
     """
 
     secret_fields: ClassVar[tuple[str, ...]] = ()
@@ -36,9 +36,9 @@ class StorageAccess(msgspec.Struct, frozen=True, kw_only=True):
 
 DEFAULT_ACCESS: Final = StorageAccess()
 
-# The memory limit of a process for files that were read ahead.
+# The memory that a process may use for files that are read ahead.
 READ_AHEAD_BYTES: Final = 256 * 1024 * 1024
-# A folder with more files is listed again by a separate task.
+# If `split` finds a folder with more files, a separate task lists this folder again.
 MAX_ITEMS_IN_SPLIT: Final = 1000
 # The first read of a file whose size is not known.
 _FIRST_READ_BYTES: Final = 1024 * 1024
@@ -48,8 +48,8 @@ _NO_SIZES: Final[Mapping[str, int]] = MappingProxyType({})
 class ListedFile(NamedTuple):
     """A file as its storage lists it; `modified` is in microseconds since 1970, UTC.
 
-    `etag` changes with the file's bytes. `storage_class` may change while the bytes stay the same.
-    Both are empty if the storage does not have them.
+    `etag` changes whenever the content changes. `storage_class` can change without it. Both are
+    empty if the storage has no such value.
     """
 
     path: str
@@ -60,7 +60,7 @@ class ListedFile(NamedTuple):
 
 
 class ListingProblem(NamedTuple):
-    """A folder or file that could not be listed; nothing below it may be considered removed."""
+    """A folder or file that could not be listed, so its files must not be treated as deleted."""
 
     path: str
     code: str
@@ -71,7 +71,7 @@ TableKind: TypeAlias = Literal["delta", "hudi", "iceberg"]
 
 
 class TableRoot(NamedTuple):
-    """The root of a table, whose own log lists its data files."""
+    """The root folder of a table; its data files are not listed, because its log lists them."""
 
     folder: str
     kind: TableKind
@@ -93,7 +93,7 @@ class KeyRange(NamedTuple):
 
 
 class ReadableFile(Protocol):
-    """Ranged reads of one file; reads beyond its ends return fewer bytes."""
+    """Ranged reads of one file; a read beyond its end returns fewer bytes."""
 
     @property
     def size(self) -> int: ...
@@ -122,17 +122,17 @@ class FileStorage(ABC):
     def split(
         self, root: str, *, parts: int, deep: bool = True, tables: bool = True
     ) -> tuple[list[ListingItem], list[KeyRange]]:
-        """List folders from the root down until about `parts` ranges remain.
+        """Divide the files below a root into about `parts` key ranges.
 
-        Returns the files that were found, and the key ranges that remain to be listed.
+        Returns the items that were listed in the process, and the key ranges still to be listed.
         """
 
     @abstractmethod
     def walk(self, key_range: KeyRange, *, tables: bool = True) -> Iterator[ListingItem]:
         """Yield all files in a key range that may be data.
 
-        With `tables`, the roots of tables are reported. Files below a root may be listed as well,
-        and a table that extends beyond the range may not be reported by it.
+        With `tables`, the roots of tables are reported, too. Files of a table may still be listed,
+        and a table that is only partly in the range may not be reported.
         """
 
     @abstractmethod
@@ -144,10 +144,11 @@ class FileStorage(ABC):
         deep: bool = False,
         excluded_folders: Collection[str] = (),
     ) -> Iterator[ListedFile]:
-        """The files of a folder, also hidden files, sorted by name; with `deep`, all below it.
+        """The files in a folder, sorted by name, including hidden files.
 
-        Only files whose path in the folder sorts after `after`, and not those in
-        `excluded_folders`. None if the folder does not exist.
+        With `deep`, files in subfolders are included, except in `excluded_folders`. Only yields
+        files whose path relative to the folder sorts after `after`. Yields nothing if the folder
+        does not exist.
         """
 
     def read_many(
@@ -157,14 +158,15 @@ class FileStorage(ABC):
         max_bytes: int = sys.maxsize,
         sizes: Mapping[str, int] = _NO_SIZES,
     ) -> Iterator[bytes | OSError]:
-        """Read whole files concurrently; yield contents or errors in the given order.
+        """Read whole files concurrently; yields contents or errors in the given order.
 
-        At most READ_AHEAD_BYTES are in memory; larger files are read one by one. Files longer than
-        `max_bytes` are errors. `sizes` are the sizes from the listing, if known.
+        At most READ_AHEAD_BYTES are kept in memory: files that exceed their share of it are read
+        one by one. A file longer than `max_bytes` results in FileTooLong. `sizes` contains sizes
+        from the listing, if known.
         """
         if self.concurrency == 1:
             for path in paths:
-                yield self._read_or_failure(path, max_bytes, sizes.get(path))
+                yield self._read_or_error(path, max_bytes, sizes.get(path))
             return
         share = min(max_bytes, READ_AHEAD_BYTES // self.concurrency)
         remaining = iter(paths)
@@ -173,29 +175,29 @@ class FileStorage(ABC):
             def read_ahead(count: int) -> Iterator[tuple[str, Future[bytes | OSError]]]:
                 for path in islice(remaining, count):
                     size = sizes.get(path)
-                    yield path, threads.submit(self._read_or_failure, path, share, size)
+                    yield path, threads.submit(self._read_or_error, path, share, size)
 
             reads = deque(read_ahead(self.concurrency))
             try:
                 while reads:
                     path, read = reads.popleft()
-                    found = read.result()
-                    if isinstance(found, FileTooLong) and share < max_bytes:
-                        found = self._read_or_failure(path, max_bytes, sizes.get(path))
-                    yield found
+                    content = read.result()
+                    if isinstance(content, FileTooLong) and share < max_bytes:
+                        content = self._read_or_error(path, max_bytes, sizes.get(path))
+                    yield content
                     reads.extend(read_ahead(1))
             finally:
                 for _, read in reads:
                     read.cancel()
 
-    def _read_or_failure(self, path: str, max_bytes: int, size: int | None) -> bytes | OSError:
+    def _read_or_error(self, path: str, max_bytes: int, size: int | None) -> bytes | OSError:
         try:
             return self.read_within(path, max_bytes, size=size)
         except OSError as problem:
             return problem
 
     def read_within(self, path: str, max_bytes: int, *, size: int | None = None) -> bytes:
-        """Read a whole file; raises FileTooLong, before reading it, if it is longer."""
+        """Read a whole file; raises FileTooLong, without reading it, if it exceeds `max_bytes`."""
         if size is not None and size > max_bytes:
             raise FileTooLong(path, max_bytes)
         with self.open(path, size=size) as file:
@@ -211,7 +213,7 @@ class FileStorage(ABC):
 
     @abstractmethod
     def open(self, path: str, *, size: int | None = None) -> AbstractContextManager[ReadableFile]:
-        """A file for ranged reads; a known `size` saves a request."""
+        """Open a file for ranged reads; if `size` is known, no request is needed to find it out."""
 
     @abstractmethod
     def write(self, path: str, data: bytes) -> None:
@@ -223,7 +225,7 @@ class FileStorage(ABC):
 
     @abstractmethod
     def files(self, folder: str) -> list[str]:
-        """The names of the files directly in a folder; none if it does not exist."""
+        """The names of the files directly in a folder; empty if the folder does not exist."""
 
     @abstractmethod
     def discard(self, paths: Sequence[str]) -> None:
@@ -237,10 +239,11 @@ def divide_folders(
     parts: int,
     concurrency: int = 1,
 ) -> tuple[list[ListingItem], list[KeyRange]]:
-    """List folders from the root down until about `parts` remain, which are returned as ranges.
+    """List folders, starting at the root, until about `parts` folders remain.
 
-    `scan` returns the items and subfolders of a folder. If it returns more than
-    MAX_ITEMS_IN_SPLIT items, the folder is listed again by a separate task.
+    Returns the listed items, and the remaining folders as key ranges. `scan` returns the items and
+    subfolders of a folder. A folder with more than MAX_ITEMS_IN_SPLIT items is also returned as a
+    key range, to be listed again.
     """
     items: list[ListingItem] = []
     large_folders: list[KeyRange] = []
@@ -250,24 +253,26 @@ def divide_folders(
         while queue and len(queue) < parts and requests < parts:
             batch = [queue.popleft() for _ in range(min(concurrency, len(queue)))]
             requests += len(batch)
-            for folder, (found, subfolders) in zip(batch, pool.map(scan, batch), strict=True):
-                if len(found) > MAX_ITEMS_IN_SPLIT:
+            for folder, (folder_items, subfolders) in zip(
+                batch, pool.map(scan, batch), strict=True
+            ):
+                if len(folder_items) > MAX_ITEMS_IN_SPLIT:
                     large_folders.append(KeyRange(folder, deep=False))
                 else:
-                    items += found
+                    items += folder_items
                 queue.extend(subfolders)
     return items, [*large_folders, *map(KeyRange, queue)]
 
 
 def is_hidden(name: str) -> bool:
-    """Whether a name marks metadata and temporary files, which are never data."""
+    """Whether a file or folder is hidden: it contains metadata or temporary files, never data."""
     return name.startswith((".", "_")) and "=" not in name
 
 
 class FileHint(NamedTuple):
-    """Files that form one dataset regardless of their schemas; with `split`, one dataset each.
+    """Files that form one dataset, whatever their schemas; with `split`, one dataset each.
 
-    Several paths form one dataset, which then has a name.
+    A hint with several paths forms a single dataset, and has a name.
     """
 
     path: str | tuple[str, ...]
@@ -281,11 +286,13 @@ class FileHint(NamedTuple):
 
 
 class FileSelection(NamedTuple):
-    """A root and its selected files; a pattern with a slash applies to the path below the root.
+    """The selected files below a root.
 
-    `hints` define which files form one dataset and which are separate datasets. With `tables`, the
-    logs of tables are read, including the last `table_history` commits for the schema history.
-    `join_similar` joins files of one folder, and numbered folders, that have the same columns.
+    A pattern with a slash is matched with the path relative to the root, other patterns with the
+    file name. `hints` define which files form one dataset and which are separate datasets. With
+    `tables`, the logs of tables are read, including the last `table_history` commits for the schema
+    history. `join_similar` joins files of one folder, and numbered folders, that have the same
+    columns.
     """
 
     root: str
@@ -306,11 +313,11 @@ class FileSelection(NamedTuple):
         return is_included and not _matches(relative, self.exclude)
 
     def has_table(self, root: str) -> bool:
-        """Whether a table at a root is selected; `file_patterns` do not apply to tables."""
+        """Whether the table at this root is selected; `file_patterns` do not apply to tables."""
         relative = root[len(self.root) :].strip("/")
         if not relative:
             return True
-        # A pattern for everything in a folder also excludes the folder as a table.
+        # A pattern for everything in a folder, such as `old/*`, also excludes a table there.
         return self.recursive and not any(
             _matches(path, self.exclude) for path in (relative, f"{relative}/")
         )

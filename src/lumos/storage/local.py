@@ -24,7 +24,7 @@ from lumos.storage.table_roots import LOG_FOLDERS, METADATA_FOLDER, is_iceberg, 
 
 
 class LocalStorage(FileStorage):
-    """Local paths; links to files are followed, links to folders below the root are not."""
+    """Paths on disk; links to files are followed, links to folders below the root are not."""
 
     def split(
         self, root: str, *, parts: int, deep: bool = True, tables: bool = True
@@ -38,8 +38,8 @@ class LocalStorage(FileStorage):
     def walk(self, key_range: KeyRange, *, tables: bool = True) -> Iterator[ListingItem]:
         folders = [key_range.folder]
         while folders:
-            found, subfolders = _scan(folders.pop(), tables=tables)
-            yield from found
+            items, subfolders = _scan(folders.pop(), tables=tables)
+            yield from items
             folders.extend(subfolders if key_range.deep else ())
 
     def entries(
@@ -51,8 +51,8 @@ class LocalStorage(FileStorage):
         excluded_folders: Collection[str] = (),
     ) -> Iterator[ListedFile]:
         prefix = f"{folder.rstrip('/')}/"
-        found = _files(folder, deep=deep, excluded_folders=excluded_folders)
-        yield from sorted(file for file in found if file.path[len(prefix) :] > after)
+        files = _files(folder, deep=deep, excluded_folders=excluded_folders)
+        yield from sorted(file for file in files if file.path[len(prefix) :] > after)
 
     def exists(self, path: str) -> bool:
         try:
@@ -122,8 +122,8 @@ class _LocalFile:
 
 
 def _scan(folder: str, *, tables: bool) -> tuple[list[ListingItem], list[str]]:
-    """The files and subfolders of a folder; for a table, only its root."""
-    found: list[ListingItem] = []
+    """The files and subfolders of a folder; if the folder is a table, only its root."""
+    items: list[ListingItem] = []
     subfolders: list[str] = []
     roots: list[TableRoot] = []
     try:
@@ -134,21 +134,21 @@ def _scan(folder: str, *, tables: bool) -> tuple[list[ListingItem], list[str]]:
                 if is_hidden(entry.name):
                     continue
                 if not entry.is_dir(follow_symlinks=False):
-                    found.extend(_entry(entry))
+                    items.extend(_list_file(entry))
                 elif (name_problem := _name_problem(entry, "folder")) is not None:
-                    found.append(name_problem)
+                    items.append(name_problem)
                 else:
                     subfolders.append(entry.path)
     except OSError as problem:
-        found.append(_listing_problem(folder, problem))
+        items.append(_listing_problem(folder, problem))
     if not all(is_table_folder(os.path.basename(path)) for path in subfolders):
-        # With other folders next to it, an empty log was left by a failed write.
+        # An empty log next to other folders was left by a failed write, so it is ignored.
         roots = [root for root in roots if not _is_empty(root)]
-    return (list[ListingItem](roots), []) if roots else (found, subfolders)
+    return (list[ListingItem](roots), []) if roots else (items, subfolders)
 
 
 def _is_empty(root: TableRoot) -> bool:
-    """Whether the log of a table is an empty folder; metadata of Iceberg is never empty."""
+    """Whether the log of a table is an empty folder; always False for Iceberg."""
     logs = [f"{root.folder}/{name}" for name, kind in LOG_FOLDERS.items() if kind == root.kind]
     try:
         return bool(logs) and not any(map(os.listdir, logs))
@@ -198,7 +198,7 @@ def _name_problem(entry: os.DirEntry[str], kind: str) -> ListingProblem | None:
     return None
 
 
-def _entry(entry: os.DirEntry[str]) -> Iterator[ListingItem]:
+def _list_file(entry: os.DirEntry[str]) -> Iterator[ListingItem]:
     try:
         if (name_problem := _name_problem(entry, "file")) is not None:
             yield name_problem

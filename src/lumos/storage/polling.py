@@ -1,4 +1,4 @@
-"""Polls a folder in the background, to report the progress of tasks by the files they write."""
+"""Polls a folder in the background: tasks report their progress by writing files to it."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ _POLLING_SECONDS: Final = 0.5
 def polled_files(
     storage: FileStorage, folder: str, report: Callable[[list[str]], None]
 ) -> Iterator[None]:
-    """Call a function periodically with the names of the files in a folder."""
+    """Within the context, call `report` periodically with the names of the files in a folder."""
     finished = Event()
 
     def poll() -> None:
@@ -22,7 +22,7 @@ def polled_files(
             try:
                 names = storage.files(folder)
             except OSError:
-                # If the storage fails, the tasks report it.
+                # The tasks report errors of the storage.
                 continue
             report(names)
 

@@ -1,4 +1,4 @@
-"""Access tokens with a limited lifetime, which libraries of the cloud vendors provide."""
+"""Access tokens with a limited lifetime, from the libraries of cloud vendors."""
 
 import threading
 import time
@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from lumos.config.secret import MASK
 from lumos.storage.errors import NoCredentials
 
-# The code of the error that an optional library is not installed.
+# The error code if an optional library is not installed.
 NO_LIBRARY: Final = "NoLibrary"
 _RENEWAL_MARGIN_SECONDS: Final = 300.0
 
@@ -47,7 +47,7 @@ class TokenCache:
 
 
 def vendor_module(name: str, *, library: str, extra: str) -> Any:
-    """Import a module of a vendor's library, which is only needed without static keys."""
+    """Import a module of a vendor's library; only needed if there are no static keys."""
     try:
         return import_module(name)
     except ImportError:

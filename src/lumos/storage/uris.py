@@ -7,7 +7,7 @@ _SCHEME_ALIASES: Final = {
     "s3a": "s3", "s3n": "s3", "gcs": "gs",
     "abfs": "abfss", "wasb": "abfss", "wasbs": "abfss",
 }  # fmt: skip
-# Only match at the start, since a local path may have folders such as `x:`.
+# For a match at the start only, since a local path may have folders such as `x:`.
 ADDRESS: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 # file:/x, file:///x and file://localhost/x are the same.
 _LOCAL: Final = re.compile(r"file:(?://(?:localhost)?)?(?=/)")
@@ -17,10 +17,10 @@ _HADOOP: Final = "hdfs://"
 
 
 def canonical(address: str, near: str = "") -> str:
-    """The URI of a file or folder as storages write it; local paths are returned unchanged.
+    """The URI of a file or folder in canonical form; local paths are returned unchanged.
 
-    Credentials in it are removed. A missing name node or port of a Hadoop URI is taken from
-    `near`, the URI of the file that contains it.
+    Credentials in the URI are removed. If a Hadoop URI has no name node or port, those of `near`
+    are used: `near` is the URI of the file in which the address was found.
     """
     local = _LOCAL.match(address)
     if local is not None:
@@ -32,10 +32,11 @@ def canonical(address: str, near: str = "") -> str:
     scheme = _SCHEME_ALIASES.get(match[1].lower(), match[1].lower())
     host, slash, path = address[match.end() :].partition("/")
     host = _BLOB_HOST.sub("dfs", host) if scheme == "abfss" else host.rpartition("@")[2]
-    found = f"{scheme}://{host}"
-    if found.startswith(_HADOOP) and near.startswith(_HADOOP) and _may_be_same_host(host, near):
-        found = _authority(near)
-    return f"{found}{slash}{path}"
+    authority = f"{scheme}://{host}"
+    is_hadoop = authority.startswith(_HADOOP) and near.startswith(_HADOOP)
+    if is_hadoop and _may_be_same_host(host, near):
+        authority = _authority(near)
+    return f"{authority}{slash}{path}"
 
 
 def absolute(path: str, root: str) -> str:
@@ -46,7 +47,7 @@ def absolute(path: str, root: str) -> str:
 
 
 def is_same_store(address: str, other: str) -> bool:
-    """Whether both are on this machine, or in the same bucket, container or file system."""
+    """Whether two locations are in the same bucket, container or file system, or both local."""
     if "://" not in address or "://" not in other:
         return "://" not in address and "://" not in other
     return _authority(address) == _authority(other)

@@ -3,7 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumos.formats.tables.delta.state import DeltaFile, DeltaFiles, files_in_buckets, totals
+from lumos.formats.tables.delta.state import (
+    DeltaFile,
+    DeltaFiles,
+    files_in_buckets,
+    total_of_buckets,
+)
 from lumos.formats.tables.interface import RowDeletes
 
 FILES = st.builds(
@@ -35,7 +40,7 @@ def test_buckets_hold_what_a_dictionary_would(steps: list[DeltaFile | str | None
                 model[step.key] = step
     buckets = files.buckets()
     assert {live.key: live for live in files_in_buckets(buckets)} == model
-    result = totals(buckets)
+    result = total_of_buckets(buckets)
     assert (result.files, result.size) == (len(model), sum(live.size for live in model.values()))
     left = [
         None if live.rows is None else max(0, live.rows - (9 if live.deletes else 0))
@@ -59,4 +64,4 @@ def test_what_was_not_touched_is_not_packed_anew() -> None:
     after = later.buckets()
     changed = [number for number, bucket in enumerate(after) if bucket is not before[number]]
     assert len(changed) == 1
-    assert totals(after).files == 9_999
+    assert total_of_buckets(after).files == 9_999

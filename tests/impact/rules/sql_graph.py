@@ -13,7 +13,7 @@ from lumos.lineage.sql import analyse, report_script
 from lumos.model.lineage import Edge
 from lumos.model.schema import Schema, parse_schema
 from lumos.schemas.comparison import compare
-from lumos.schemas.compatibility import judge
+from lumos.schemas.compatibility import classify
 
 AT = datetime(2024, 1, 1, tzinfo=UTC)
 
@@ -122,7 +122,7 @@ class SqlGraph:
 
     def change(self, table: str, after: str, *, with_reason: bool = True) -> Impact:
         """The impact of giving a table another schema."""
-        findings = judge(compare(self.schemas[table], parse_schema(after)))
+        findings = classify(compare(self.schemas[table], parse_schema(after)))
         return impact_of(table, findings, self, self.reason if with_reason else None)
 
 

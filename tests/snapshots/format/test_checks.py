@@ -15,7 +15,7 @@ from lumos.snapshots.format.checks import SnapshotProblem
 from lumos.snapshots.format.comparison import compare
 from lumos.snapshots.format.validation import validate
 from lumos.snapshots.format.writer import write_snapshot
-from lumos.snapshots.on_spark import judge_schemas
+from lumos.snapshots.on_spark import compare_schemas
 from snapshots.format.test_damage import replaced, written
 from snapshots.sample_inventories import FACTS, customers, many
 
@@ -92,7 +92,9 @@ def test_a_comparison_says_why_schemas_cannot_be_compared(tmp_path: Path) -> Non
     )
     for name, entry in (("a.json", before), ("b.json", after)):
         write_snapshot(tmp_path / name, FACTS, [entry])
-    (difference,) = compare(tmp_path / "a.json", tmp_path / "b.json", judge=judge_schemas)
+    (difference,) = compare(
+        tmp_path / "a.json", tmp_path / "b.json", compare_schemas=compare_schemas
+    )
     assert "is defined twice" in difference.notes[0]
 
 
@@ -158,5 +160,5 @@ def test_the_mark_of_private_data_on_a_column_is_missed(
     document = json.loads(after.read_text())
     del document["datasets"][1]["content_hash"]
     after.write_text(json.dumps(document))
-    (difference,) = compare(before, after, judge=judge_schemas)
+    (difference,) = compare(before, after, compare_schemas=compare_schemas)
     assert (difference.aspect, difference.change, difference.impact) == ("schema", "tags", impact)

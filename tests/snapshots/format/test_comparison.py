@@ -25,7 +25,7 @@ from lumos.model.lineage import ColumnMapping, ColumnUse, UseKind
 from lumos.model.schema import Field, Schema, parse_schema
 from lumos.model.types import INT64
 from lumos.schemas.comparison import compare as schema_changes
-from lumos.schemas.compatibility import judge as judged
+from lumos.schemas.compatibility import classify
 from lumos.schemas.findings import ChangeRow, change_rows
 from lumos.snapshots.format.comparison import compare
 from lumos.snapshots.format.differences import COMPARED, OPTIONAL_ASPECTS, Difference
@@ -40,7 +40,7 @@ BASE = CatalogEntry(urn="lumos://s3/a", name="a", platform="s3")
 
 def by_rules(urn: str, before: Schema, after: Schema, format: str | None) -> tuple[ChangeRow, ...]:
     """The judge that the engine passes in."""
-    return change_rows(urn, judged(schema_changes(before, after), format=format))
+    return change_rows(urn, classify(schema_changes(before, after), format=format))
 
 
 def differences(
@@ -54,7 +54,9 @@ def differences(
     """What differs between two snapshots of those entries."""
     write_snapshot(folder / "before.jsonl", facts[0], before)
     write_snapshot(folder / "after.jsonl", facts[1], after)
-    found = compare(folder / "before.jsonl", folder / "after.jsonl", judge=by_rules, **options)
+    found = compare(
+        folder / "before.jsonl", folder / "after.jsonl", compare_schemas=by_rules, **options
+    )
     return list(found)
 
 
@@ -413,7 +415,7 @@ def test_what_lumos_has_no_kind_for_is_missed_when_it_is_gone(tmp_path: Path) ->
     term = GlossaryTerm(name="t", raw={"datahub": {"institutionalMemory": [1]}})
     for name, others, glossary in (("a", [chart], [term]), ("b", [], [GlossaryTerm(name="t")])):
         write_snapshot(tmp_path / f"{name}.json", FACTS, [], others=others, glossary=glossary)
-    found = list(compare(tmp_path / "a.json", tmp_path / "b.json", judge=by_rules))
+    found = list(compare(tmp_path / "a.json", tmp_path / "b.json", compare_schemas=by_rules))
     assert [(each.kind, each.aspect, each.path, each.change, each.impact) for each in found] == [
         ("term", "raw", "datahub.institutionalMemory", "removed", "informational"),
         ("other", "entry", "", "removed", "informational"),
@@ -436,7 +438,7 @@ def test_terms_people_and_jobs_are_compared_too(tmp_path: Path) -> None:
         groups=[Group(name="team", members=("ann", "bob"))],
         jobs=[msgspec.structs.replace(job, inputs=("b", "c"))],
     )  # fmt: skip
-    found = compare(tmp_path / "a.json", tmp_path / "b.json", judge=by_rules)
+    found = compare(tmp_path / "a.json", tmp_path / "b.json", compare_schemas=by_rules)
     rows = [
         (each.kind, each.key, each.aspect, each.path, each.change, each.impact) for each in found
     ]
@@ -458,7 +460,10 @@ def test_encodings_make_no_difference(tmp_path: Path, first: str, second: str) -
     write_snapshot(tmp_path / "b" / second, FACTS, **everything())
     everywhere = (*COMPARED, *OPTIONAL_ASPECTS)
     found = compare(
-        tmp_path / "a" / first, tmp_path / "b" / second, judge=by_rules, aspects=everywhere
+        tmp_path / "a" / first,
+        tmp_path / "b" / second,
+        compare_schemas=by_rules,
+        aspects=everywhere,
     )
     assert list(found) == []
 
@@ -491,4 +496,4 @@ def test_damage_stops_a_comparison_where_it_is_reached(tmp_path: Path) -> None:
     text = (tmp_path / "b.jsonl").read_text()
     (tmp_path / "b.jsonl").write_text(text.replace('"format":"parquet"', '"format":"orc"', 1))
     with pytest.raises(SnapshotError, match=r"line 2: dataset"):
-        list(compare(tmp_path / "a.jsonl", tmp_path / "b.jsonl", judge=by_rules))
+        list(compare(tmp_path / "a.jsonl", tmp_path / "b.jsonl", compare_schemas=by_rules))

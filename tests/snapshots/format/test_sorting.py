@@ -21,7 +21,7 @@ from lumos.snapshots.format.validation import validate
 if len(sys.argv) == 2:
     found = len(list(validate(sys.argv[1])))
 else:
-    found = len(list(compare(*sys.argv[1:], judge=lambda *_: ())))
+    found = len(list(compare(*sys.argv[1:], compare_schemas=lambda *_: ())))
 status = Path("/proc/self/status").read_text()
 print(found, int(re.search(r"VmHWM:\\s+(\\d+) kB", status)[1]) // 1024)
 """
@@ -53,7 +53,10 @@ def test_the_same_bytes_are_written_however_much_fits_into_the_memory(
     write_snapshot(tmp_path / "b.jsonl", FACTS, entries)
     assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
     assert list(validate(tmp_path / "b.jsonl")) == []
-    assert list(compare(tmp_path / "a.jsonl", tmp_path / "b.jsonl", judge=lambda *_: ())) == []
+    assert (
+        list(compare(tmp_path / "a.jsonl", tmp_path / "b.jsonl", compare_schemas=lambda *_: ()))
+        == []
+    )
 
 
 @pytest.mark.slow

@@ -20,14 +20,14 @@ from lumos.snapshots.format.errors import (
 )
 from lumos.snapshots.format.validation import validate
 from lumos.snapshots.format.writer import write_snapshot
-from lumos.snapshots.on_spark import judge_schemas
+from lumos.snapshots.on_spark import compare_schemas
 from snapshots.format.test_damage import problems, replaced, written
 from snapshots.format.test_encodings import NAMES, content
 from snapshots.sample_inventories import CUSTOMERS, FACTS, customers, many
 
 
 def compared(before: Path, after: Path) -> list[Any]:
-    return list(compare(before, after, judge=judge_schemas))
+    return list(compare(before, after, compare_schemas=compare_schemas))
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from lumos.snapshots.format.document import DATASETS, KINDS, EntryKind
 from lumos.snapshots.format.reader import OpenSnapshot, open_snapshot
 from lumos.snapshots.format.writer import write_snapshot
 from lumos.snapshots.import_merge import differing_fields
-from lumos.snapshots.on_spark import judge_schemas
+from lumos.snapshots.on_spark import compare_schemas
 from lumos.snapshots.reports import MigratedCount
 from lumos.snapshots.store_entries import entry_of
 from lumos.store import Store
@@ -47,7 +47,7 @@ def verify(
         write_snapshot(copy, snapshot.header.facts, reading.entries(DATASETS), **items)
         progress("comparing")
         findings = DiffSummaryBuilder()
-        for difference in compare(file, copy, judge=judge_schemas):
+        for difference in compare(file, copy, compare_schemas=compare_schemas):
             findings.add(difference)
         report = findings.report(str(file), catalog.name, file)
     counts = reading.counts

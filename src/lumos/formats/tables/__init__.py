@@ -1,4 +1,4 @@
-"""Table formats: the metadata of a table is read from its folder, without reading its data."""
+"""Table formats: reads the metadata in the folder of a table, not the data."""
 
 from functools import cache
 from importlib import import_module

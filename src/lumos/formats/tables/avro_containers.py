@@ -1,8 +1,8 @@
-"""Avro container files of table formats, read with limits on memory and time.
+"""Reads the Avro container files of table formats, with limits on memory and time.
 
-fastavro decompresses blocks of any size, and follows recursive schemas until the process ends. So
-the file is parsed here. fastavro only gets decompressed blocks, and a schema that is not recursive
-and in which every value takes at least a byte.
+fastavro decompresses blocks of any size, and a recursive schema can exhaust the stack. So the file
+is parsed here, and fastavro only gets decompressed blocks, and a schema that is not recursive and
+in which every record takes at least a byte.
 """
 
 import bz2
@@ -30,10 +30,11 @@ _MAX_CACHED_LENGTH: Final = 100_000
 MAX_BLOCK_BYTES: Final = 64 * 1024 * 1024
 MAX_CONTENT_BYTES: Final = 256 * 1024 * 1024
 _MAX_DEPTH: Final = 32
-_PRIMITIVE: Final = {
+# The minimum number of bytes of a value.
+_MIN_BYTES_OF_PRIMITIVE: Final = {
     "null": 0, "boolean": 1, "int": 1, "long": 1, "float": 4, "double": 8, "bytes": 1, "string": 1,
 }  # fmt: skip
-_NAMED: Final = ("record", "error", "enum", "fixed")
+_NAMED_KINDS: Final = ("record", "error", "enum", "fixed")
 _FASTAVRO_ERRORS: Final = (
     ArithmeticError, AttributeError, EOFError, LookupError, SchemaParseException, TypeError,
     ValueError, fastavro.read.SchemaResolutionError,
@@ -52,16 +53,19 @@ class AvroContainer:
         self.schema: Any = _checked_schema(self._text, None)[0]
 
     def records(self, keep: Collection[str] | None = None) -> Iterator[dict[str, Any]]:
-        """Yield the records with raw values; with `keep`, only these fields at any depth."""
+        """Yield the records with raw values; with `keep`, only with these fields.
+
+        The fields of records below the second level are always included.
+        """
         try:
-            _, written = _checked_schema(self._text, None)
-            _, wanted = (
+            _, writer_schema = _checked_schema(self._text, None)
+            _, reader_schema = (
                 (None, None) if keep is None else _checked_schema(self._text, frozenset(keep))
             )
             for count, block in self._blocks():
                 stream = io.BytesIO(block)
                 for _ in range(count):
-                    record = fastavro.schemaless_reader(stream, written, wanted)
+                    record = fastavro.schemaless_reader(stream, writer_schema, reader_schema)
                     if not isinstance(record, dict):
                         raise MalformedData("It does not contain records.")
                     yield record
@@ -93,7 +97,7 @@ class AvroContainer:
 
 
 def _checked_schema(text: bytes, keep: frozenset[str] | None) -> tuple[Any, Any]:
-    """The schema as written, and a checked and simplified schema for fastavro."""
+    """The schema in the file, and a checked and simplified schema for fastavro."""
     return (_cached_check if len(text) <= _MAX_CACHED_LENGTH else _check_schema)(text, keep)
 
 
@@ -117,7 +121,7 @@ class _SafeSchema:
     """Rejects recursive types and lists of empty values in a schema, and drops logical types."""
 
     def __init__(self) -> None:
-        # The minimum number of bytes of a value, and the depth, of each complete named type.
+        # For each named type that was read completely, the minimum bytes of a value, and its depth.
         self._complete: dict[str, tuple[int, int]] = {}
         self._open_types: set[str] = set()
         self._keep: Collection[str] | None = None
@@ -148,13 +152,13 @@ class _SafeSchema:
             if min_bytes == 0:
                 raise MalformedData("A list of empty values may be endless.")
             return {"type": kind, part: items}, 1, self._nested_level(depth)
-        if kind in _NAMED:
+        if kind in _NAMED_KINDS:
             return self._convert_named_type(schema, kind, level)
         return self._type(kind, level + 1)
 
     def _reference(self, name: str) -> tuple[int, int]:
-        if name in _PRIMITIVE:
-            return _PRIMITIVE[name], 1
+        if name in _MIN_BYTES_OF_PRIMITIVE:
+            return _MIN_BYTES_OF_PRIMITIVE[name], 1
         min_bytes, depth = self._complete.get(_short_name(name), (0, 0))
         # An incomplete type contains itself. References to empty types could nest without limit.
         if _short_name(name) in self._open_types or min_bytes == 0:

@@ -86,7 +86,7 @@ class RowDeletes(msgspec.Struct, frozen=True, array_like=True):
 class LiveFile(msgspec.Struct, frozen=True, array_like=True):
     """A file of the current version; `path` is relative to the root, or a URI outside of it.
 
-    `added` is when the table got its rows, in microseconds since 1970, if that is known.
+    `added` is when its rows were added to the table, in microseconds since 1970, if known.
     """
 
     path: str
@@ -106,26 +106,27 @@ class TableFeature(NamedTuple):
 
 
 def remarks_on_features(features: Iterable[TableFeature]) -> tuple[Remark, ...]:
-    """A remark on the features that are not supported, if any."""
+    """A remark that names the unsupported features, if there are any."""
     names = ", ".join(feature.name for feature in features if not feature.read)
     if not names:
         return ()
-    reason = f"It uses unsupported features, so its metadata may be read wrongly: {names}."
+    reason = f"It uses unsupported features, so its metadata may be read incorrectly: {names}."
     return (Remark("unsupported_feature", reason),)
 
 
 class TableFacts(msgspec.Struct, frozen=True, kw_only=True):
     """A table as of its current version.
 
-    `past` are all schemas in the order of time, including the current one. `outside_locations` are
-    URIs of folders outside of the root whose files belong to the table, as written in its metadata.
+    `past` contains all schemas in chronological order, including the current one.
+    `outside_locations` are URIs, as written in the metadata, of folders outside of the root whose
+    files belong to the table.
     `table_location` is the location of the table if the root only contains its metadata.
     """
 
     kind: TableKind
     version: str
     at: datetime
-    # The operation of the current version, in the words of the format.
+    # The operation of the current version, as the format names it.
     operation: str | None = None
     schema: Schema
     # The partitioning, such as `country`, `bucket[16](id)`, `days(ts)`.
@@ -143,12 +144,12 @@ class TableFacts(msgspec.Struct, frozen=True, kw_only=True):
     remarks: tuple[Remark, ...] = ()
     outside_locations: tuple[str, ...] = msgspec.field(default=(), name="claims")
     table_location: str = msgspec.field(default="", name="elsewhere")
-    # Changes with every change of the live data.
+    # A hash that changes with every change of the live data.
     content: str
 
     def __post_init__(self) -> None:
         if max(self.files, self.bytes, self.rows or 0) > MAX_COUNT:
-            reason = "The sizes of the files in its log add up to more than 2^63 - 1"
+            reason = "The file sizes in its log add up to more than 2^63 - 1"
             raise UnreadableFile("broken_table", reason)
 
 
@@ -175,17 +176,17 @@ class TableReader(ABC):
 
     @abstractmethod
     def read(
-        self, folder: TableFolder, memory: bytes | None, *, max_commits: int
+        self, folder: TableFolder, saved_state: bytes | None, *, max_commits: int
     ) -> tuple[TableFacts, bytes]:
-        """Read the table; also return the memory for the next call. Raises UnreadableFile.
+        """Read the table; also return the state for the next call. Raises UnreadableFile.
 
-        `memory` comes from the previous call; it is ignored if unusable. At most `max_commits`
-        commits are opened for the history of schemas.
+        `saved_state` comes from the previous call, so that only new commits have to be read; it is
+        ignored if unusable. At most `max_commits` commits are opened for the history of schemas.
         """
 
     @abstractmethod
-    def live(self, memory: bytes) -> Iterator[LiveFile]:
-        """Yield the live files of the version that a memory describes."""
+    def live(self, saved_state: bytes) -> Iterator[LiveFile]:
+        """Yield the live files of the version that was saved in a state."""
 
 
 # Names of secrets in table properties, in addition to those of options.

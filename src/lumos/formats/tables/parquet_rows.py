@@ -1,8 +1,8 @@
 """Decodes Parquet files of table logs with a memory limit, since a few bytes may become gigabytes.
 
-The totals in a footer may be wrong. Readers allocate the uncompressed sizes in the headers of
-pages, and repeat the entries of dictionaries, which may be long, for each row. The longer the rows,
-the fewer are decoded at a time.
+The totals in a footer may be wrong, so the pages are checked before they are decoded: Arrow
+allocates as many bytes as the page headers declare, and copies a dictionary entry, which may be
+long, into every row that refers to it. The longer the rows, the fewer are decoded at a time.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,33 +15,41 @@ import pyarrow.parquet as pq
 from lumos.formats import thrift
 from lumos.formats.varints import MalformedData, read_signed
 
-# The bytes are already in memory, so all of these errors mean a damaged file.
-FAULTS: Final = (pa.ArrowException, OSError, ValueError, LookupError, TypeError, ArithmeticError)
+# The file is already in memory, so all of these errors mean that it is damaged.
+READ_ERRORS: Final = (
+    pa.ArrowException,
+    OSError,
+    ValueError,
+    LookupError,
+    TypeError,
+    ArithmeticError,
+)
 
 # Writers make pages of one megabyte, or of one longer value.
 _MAX_PAGE_BYTES: Final = 64 * 1024 * 1024
 _MAX_VALUES: Final = 100_000_000
-# The limits of a batch, and of all lists of a column.
+# The limits of the decoded bytes of a batch, and of all lists of a column in a row group.
 _MAX_BATCH_BYTES: Final = 64 * 1024 * 1024
 _MAX_LIST_BYTES: Final = 1024 * 1024 * 1024
-_FEW: Final = 1_000
+_SMALL_BATCH_ROWS: Final = 1_000
 
 _DICTIONARY_PAGE: Final = 2
-_KIND, _UNCOMPRESSED, _COMPRESSED = 1, 2, 3
-# The structs in a page header that begin with the number of values.
-_COUNTING: Final = frozenset({5, 7, 8})
+# The ids of fields in a page header.
+_TYPE_ID, _UNCOMPRESSED_SIZE_ID, _COMPRESSED_SIZE_ID = 1, 2, 3
+# The ids of its structs that begin with the number of values.
+_VALUE_COUNT_IDS: Final = frozenset({5, 7, 8})
 _CODECS: Final = {"SNAPPY": "snappy", "GZIP": "gzip", "BROTLI": "brotli", "ZSTD": "zstd"}
 
 
 class _Page(NamedTuple):
-    kind: int
-    uncompressed: int
+    type: int
+    uncompressed_bytes: int
     content: bytes
-    values: int
+    value_count: int
 
 
 class ParquetRows:
-    """The rows of a file; all methods may raise MalformedData, or one of FAULTS."""
+    """The rows of a file; all methods may raise MalformedData, or one of READ_ERRORS."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -51,49 +59,53 @@ class ParquetRows:
         self.columns = [leaves.column(number).path for number in range(len(leaves))]
 
     def batches(self, columns: Sequence[str], *, rows: int) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of some columns, at most `rows` at a time."""
-        wanted = [
+        """Yield the rows with these columns, at most `rows` at a time."""
+        selected = [
             number
             for number, path in enumerate(self.columns)
             if any(is_below(path, column) for column in columns)
         ]
         groups = range(self._file.metadata.num_row_groups)
-        longest = max(
-            (sum(self._largest_value(each, at) for at in wanted) for each in groups), default=0
+        row_bytes = max(
+            (sum(self._bytes_per_row(group, number) for number in selected) for group in groups),
+            default=0,
         )
-        size = max(1, min(rows, _MAX_BATCH_BYTES // max(1, longest)))
-        yield from self._file.iter_batches(size, columns=list(columns), use_threads=False)
+        batch_rows = max(1, min(rows, _MAX_BATCH_BYTES // max(1, row_bytes)))
+        yield from self._file.iter_batches(batch_rows, columns=list(columns), use_threads=False)
 
-    def _largest_value(self, group: int, number: int) -> int:
-        """The largest size of a value of a column; raises MalformedData above the limits."""
+    def _bytes_per_row(self, group: int, number: int) -> int:
+        """The bytes to expect per row of a column: its largest value or, for lists, the average.
+
+        Raises MalformedData above the limits.
+        """
         row_group = self._file.metadata.row_group(group)
         chunk = row_group.column(number)
-        values, uncompressed, repeated, plain = 0, 0, 0, 0
+        value_count, page_bytes, longest_entry, value_bytes = 0, 0, 0, 0
         for page in self._pages(chunk):
-            values += page.values
-            uncompressed += page.uncompressed
-            if page.kind == _DICTIONARY_PAGE and chunk.physical_type == "BYTE_ARRAY":
-                repeated = _longest_entry(page, chunk.compression)
-            elif page.values:
-                plain = max(plain, page.uncompressed // page.values)
-        if values > _MAX_VALUES:
+            value_count += page.value_count
+            page_bytes += page.uncompressed_bytes
+            if page.type == _DICTIONARY_PAGE and chunk.physical_type == "BYTE_ARRAY":
+                longest_entry = _longest_entry(page, chunk.compression)
+            elif page.value_count:
+                value_bytes = max(value_bytes, page.uncompressed_bytes // page.value_count)
+        if value_count > _MAX_VALUES:
             raise MalformedData(f"It has more than {_MAX_VALUES:,} values.")
         if self._file.schema.column(number).max_repetition_level == 0:
-            return max(repeated, plain)
-        # All values may belong to a single row.
-        lists = max(uncompressed, values * repeated)
-        if lists > _MAX_LIST_BYTES:
-            lists = self._size_of_lists(group, self.columns[number])
-        if lists > _MAX_LIST_BYTES:
+            return max(longest_entry, value_bytes)
+        # All values may be in the list of a single row, so limit their total.
+        list_bytes = max(page_bytes, value_count * longest_entry)
+        if list_bytes > _MAX_LIST_BYTES:
+            list_bytes = self._measure_lists(group, self.columns[number])
+        if list_bytes > _MAX_LIST_BYTES:
             raise MalformedData(f"It decompresses to more than {_MAX_LIST_BYTES:,} bytes.")
-        return lists // max(1, int(row_group.num_rows))
+        return list_bytes // max(1, int(row_group.num_rows))
 
-    def _size_of_lists(self, group: int, column: str) -> int:
-        """The size of a column's values, without expanding dictionaries."""
+    def _measure_lists(self, group: int, column: str) -> int:
+        """The bytes of a column's values, computed without expanding its dictionary."""
         file = pq.ParquetFile(pa.BufferReader(self._data), read_dictionary=[column])
         return sum(
-            _size(leaf)
-            for batch in file.iter_batches(_FEW, [group], [column], use_threads=False)
+            _decoded_bytes(leaf)
+            for batch in file.iter_batches(_SMALL_BATCH_ROWS, [group], [column], use_threads=False)
             for leaf in _leaves(batch.to_struct_array())
         )
 
@@ -119,7 +131,7 @@ def _leaves(array: pa.Array) -> Iterator[pa.Array]:
         yield array
 
 
-def _size(leaf: pa.Array) -> int:
+def _decoded_bytes(leaf: pa.Array) -> int:
     if not pa.types.is_dictionary(leaf.type):
         return int(leaf.nbytes)
     lengths = pc.binary_length(leaf.dictionary).take(leaf.indices)
@@ -127,48 +139,52 @@ def _size(leaf: pa.Array) -> int:
 
 
 def is_below(path: str, column: str) -> bool:
-    """Whether a leaf is the column or a part of it."""
+    """Whether the path of a leaf is the column, or nested in it."""
     return path == column or path.startswith(f"{column}.")
 
 
 def _page(data: bytes, position: int) -> tuple[_Page, int]:
     """A page and the position after it."""
-    found = dict.fromkeys((_KIND, _UNCOMPRESSED, _COMPRESSED), 0)
-    values, id = 0, 0
+    fields = dict.fromkeys((_TYPE_ID, _UNCOMPRESSED_SIZE_ID, _COMPRESSED_SIZE_ID), 0)
+    value_count, id = 0, 0
     while True:
         id, type, position = thrift.read_field_header(data, position, id)
         if type == thrift.STOP:
             break
-        if id in found:
-            found[id], position = read_signed(data, position)
+        if id in fields:
+            fields[id], position = read_signed(data, position)
             continue
-        if id in _COUNTING and type == thrift.STRUCT:
+        if id in _VALUE_COUNT_IDS and type == thrift.STRUCT:
             _, _, first = thrift.read_field_header(data, position, 0)
-            values, _ = read_signed(data, first)
+            value_count, _ = read_signed(data, first)
         position = thrift.skip(data, position, type)
-    end = position + found[_COMPRESSED]
+    end = position + fields[_COMPRESSED_SIZE_ID]
     if (
-        not 0 <= found[_UNCOMPRESSED] <= _MAX_PAGE_BYTES
+        not 0 <= fields[_UNCOMPRESSED_SIZE_ID] <= _MAX_PAGE_BYTES
         or not position <= end <= len(data)
-        or values < 0
+        or value_count < 0
     ):
         raise MalformedData(
             f"A page has an invalid header, or is larger than {_MAX_PAGE_BYTES:,} bytes."
         )
-    return _Page(found[_KIND], found[_UNCOMPRESSED], data[position:end], values), end
+    content = data[position:end]
+    return _Page(fields[_TYPE_ID], fields[_UNCOMPRESSED_SIZE_ID], content, value_count), end
 
 
 def _longest_entry(page: _Page, compression: str) -> int:
     """The length of the longest entry in a dictionary page."""
     content = page.content
     if compression in _CODECS:
-        content = pa.Codec(_CODECS[compression]).decompress(content, page.uncompressed).to_pybytes()
+        content = (
+            pa.Codec(_CODECS[compression]).decompress(content, page.uncompressed_bytes).to_pybytes()
+        )
     elif compression != "UNCOMPRESSED":
-        # Two variants of LZ4 share a name, so treat such a dictionary as a single entry.
-        return page.uncompressed
+        # Two variants of LZ4 have the same name in Parquet, so the dictionary is not decompressed;
+        # an entry is at most as long as its page.
+        return page.uncompressed_bytes
     longest, position = 0, 0
     while position + 4 <= len(content):
         length = int.from_bytes(content[position : position + 4], "little")
         longest = max(longest, length)
         position += 4 + length
-    return min(longest, page.uncompressed)
+    return min(longest, page.uncompressed_bytes)

@@ -39,7 +39,7 @@ from lumos.model.types import (
     quoted_text,
 )
 from lumos.schemas.comparison import compare
-from lumos.schemas.compatibility import judge
+from lumos.schemas.compatibility import classify
 
 BREAKING: Final = Verdict.BREAKING
 UNDETERMINED: Final = Verdict.UNDETERMINED
@@ -72,7 +72,7 @@ def resolve_verdict(finding: Finding, uses: frozenset[ConsumerUse]) -> Verdict:
 def type_finding(before: DataType, after: DataType) -> Finding:
     """The most severe finding for a column that changes from one type to another."""
     old, new = (Schema(fields=(Field(name="value", type=type),)) for type in (before, after))
-    return judge(compare(old, new))[0]
+    return classify(compare(old, new))[0]
 
 
 def assess_use(use: TypeUse) -> tuple[Assessment, ...]:

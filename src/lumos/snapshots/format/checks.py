@@ -1,4 +1,4 @@
-"""Check the entries of a snapshot one by one, and its counts and hashes."""
+"""Checks the entries of a snapshot one by one, and its counts and hashes."""
 
 import re
 from collections import Counter
@@ -37,14 +37,14 @@ from lumos.snapshots.format.manifest import ManifestBuilder
 from lumos.snapshots.format.reader import order_error, split_stored
 from lumos.snapshots.format.references import ReferenceIndex
 
-# URNs of this form are canonical; others are parsed and formatted again. The default environment is
+# URNs that match are canonical; other URNs are parsed to check this. The default environment is
 # omitted in canonical URNs.
-_PLAIN_URN: Final = re.compile(
+_CANONICAL_URN: Final = re.compile(
     r"lumos://[a-z][a-z0-9_.+-]*(@[\w.~=:@+,-]+)?/[\w.~=:@+,/-]+(\?env=(?!PROD\Z)[A-Z][A-Z0-9_-]*)?",
     re.ASCII,
 )
 _NO_DATASET: Final = f"There is no {DATASETS.singular} "
-# The platform in snapshots of the store.
+# The platform in the header of snapshots of the store.
 _STORE_PLATFORM: Final = "local"
 _SINGULAR: Final = {kind.plural: kind.singular for kind in KINDS}
 
@@ -90,14 +90,14 @@ class EntryCheck:
         self._header = header
         self._totals = totals
         self._references = references
-        # Paths of reported problems, which also make the sums wrong.
+        # The paths of reported problems because of which the counts and hashes are wrong, too.
         self._reported: set[str] = set()
         # The number of unreadable entries of each kind.
         self.broken: Counter[str] = Counter()
 
     @property
     def has_damage(self) -> bool:
-        """Whether a problem was found that makes the sums wrong."""
+        """Whether a problem was found because of which the counts and hashes are wrong, too."""
         return bool(self._reported)
 
     def entries(self, kind: EntryKind) -> Iterator[SnapshotProblem]:
@@ -109,7 +109,7 @@ class EntryCheck:
 
     def _entries(self, kind: EntryKind) -> Iterator[SnapshotProblem]:
         seen: set[str] = set()
-        last = ""
+        last_key = ""
         for stored in self._container.entries(kind):
             if isinstance(stored, SnapshotError):
                 self.broken[kind.plural] += 1
@@ -124,32 +124,39 @@ class EntryCheck:
                 self._references.add_broken(kind, stored.body)
                 continue
             key = getattr(value, kind.key)
-            is_out_of_order = self._container.streamed and key < last
+            is_out_of_order = self._container.streamed and key < last_key
             if key in seen or is_out_of_order:
                 entry_path = self._container.path_of(kind, stored.position)
-                before = key if key in seen else last
-                yield SnapshotProblem.of(order_error(self._file, entry_path, kind, key, before))
+                previous_key = key if key in seen else last_key
+                yield SnapshotProblem.of(
+                    order_error(self._file, entry_path, kind, key, previous_key)
+                )
             seen.add(key)
-            last = key
-            if kind is DATASETS and not _PLAIN_URN.fullmatch(key):
-                yield from self._urn(stored.position, key)
+            last_key = key
+            if kind is DATASETS and not _CANONICAL_URN.fullmatch(key):
+                yield from self._check_urn(stored.position, key)
             for path, code, text, is_error in implausible_values(key, value):
                 entry_path = f"{self._container.path_of(kind, stored.position)}.{path}"
                 severity: Severity = "error" if is_error else "warning"
                 yield SnapshotProblem(code=code, path=entry_path, text=text, severity=severity)
             # If the hash matches the stored JSON, no further checks are needed.
-            if (found := digest(stored_entry.body)) != stored_entry.content_hash:
-                found = digest(self._container.downgrade_entry(kind, canonical(value)))
-                yield from self._content(kind, stored.position, key, stored_entry, found)
-            self._totals.add(kind, value, found)
+            if (actual_hash := digest(stored_entry.body)) != stored_entry.content_hash:
+                actual_hash = digest(self._container.downgrade_entry(kind, canonical(value)))
+                yield from self._check_content(
+                    kind, stored.position, key, stored_entry, actual_hash
+                )
+            self._totals.add(kind, value, actual_hash)
             self._references.add(kind, stored.position, key, value)
 
-    def _content(
-        self, kind: EntryKind, position: int, key: str, stored_entry: HashedEntry, found: str
+    def _check_content(
+        self, kind: EntryKind, position: int, key: str, stored_entry: HashedEntry, actual_hash: str
     ) -> Iterator[SnapshotProblem]:
-        """Problems of an entry that does not match its hash, unless only the layout differs."""
+        """The problems of an entry whose stored JSON does not match its hash.
+
+        There are none if only the layout of the JSON differs.
+        """
         entry_path = self._container.path_of(kind, position)
-        if stored_entry.content_hash is not None and found != stored_entry.content_hash:
+        if stored_entry.content_hash is not None and actual_hash != stored_entry.content_hash:
             text = f"'{key}' does not match its content hash: it was edited or damaged."
             yield SnapshotProblem(code="hash", path=entry_path, text=text)
             self._reported.add(entry_path)
@@ -159,7 +166,7 @@ class EntryCheck:
             )
         try:
             refuse_duplicate_keys(stored_entry.body)
-            # Decode all values, because the whole snapshot must be valid JSON.
+            # Decode all values, because the entire snapshot has to be valid JSON.
             plain = decode_plain(self._container.upgrade_entry(kind, stored_entry.body))
         except MalformedJson as problem:
             yield self._malformed(kind, position, problem)
@@ -169,7 +176,7 @@ class EntryCheck:
         for path in unknown_keys(kind, plain):
             yield _unknown_key_problem(f"{entry_path}{path}")
 
-    def _urn(self, position: int, key: str) -> Iterator[SnapshotProblem]:
+    def _check_urn(self, position: int, key: str) -> Iterator[SnapshotProblem]:
         path = f"{self._container.path_of(DATASETS, position)}.urn"
         try:
             canonical_urn = str(Urn.parse(key))
@@ -196,7 +203,7 @@ class EntryCheck:
 
 
 def unknown_header_keys(container: SnapshotContainer) -> Iterator[SnapshotProblem]:
-    """Warnings for unknown keys next to those of the header."""
+    """Warnings for unknown keys in the header."""
     for key in container.unknown_keys:
         yield _unknown_key_problem(key)
 
@@ -212,7 +219,7 @@ def check_missing(
     counts: SnapshotCounts,
     broken: Mapping[str, int],
 ) -> Iterator[SnapshotProblem]:
-    """Problems if there are fewer entries than in the header; unreadable entries are counted."""
+    """Problems if there are fewer entries than in the header; unreadable entries are included."""
     for kind in KINDS:
         expected = getattr(header.counts, kind.plural) if header.counts else 0
         found = getattr(counts, kind.plural)
@@ -225,15 +232,15 @@ def check_manifest(
     header: SnapshotHeader,
     totals: ManifestBuilder,
 ) -> Iterator[SnapshotProblem]:
-    """Problems if the counts or hashes of the header do not match the entries."""
-    counted = tuple(_counts(container, header, totals))
-    yield from counted
-    # With a wrong count, the hashes cannot match either.
-    if not any(problem.severity == "error" for problem in counted):
-        yield from _hashes(container, header, totals)
+    """Problems if the counts or hashes in the header do not match the entries."""
+    count_problems = tuple(_check_counts(container, header, totals))
+    yield from count_problems
+    # With a wrong count, the hashes cannot match, either.
+    if not any(problem.severity == "error" for problem in count_problems):
+        yield from _check_hashes(container, header, totals)
 
 
-def _counts(
+def _check_counts(
     container: SnapshotContainer,
     header: SnapshotHeader,
     totals: ManifestBuilder,
@@ -244,15 +251,15 @@ def _counts(
             code="count", path=container.header_path("counts"), text=text, severity="warning"
         )
         return
-    found = msgspec.structs.asdict(totals.counts)
+    actual = msgspec.structs.asdict(totals.counts)
     for name, expected in decode_plain(container.header)["counts"].items():
-        if name not in found or expected == found[name]:
+        if name not in actual or expected == actual[name]:
             continue
         # Legacy layouts have incomplete counts and count edges differently. Without hashes, the
         # counts of values inside entries may be outdated after an edit.
         is_entry_count = name == DATASETS.plural or (name in _SINGULAR and not container.is_legacy)
         is_error = is_entry_count or (header.hashes is not None and not container.is_legacy)
-        yield _count_problem(container, name, expected, found[name], is_error=is_error)
+        yield _count_problem(container, name, expected, actual[name], is_error=is_error)
 
 
 def _count_problem(
@@ -266,7 +273,7 @@ def _count_problem(
     )
 
 
-def _hashes(
+def _check_hashes(
     container: SnapshotContainer, header: SnapshotHeader, totals: ManifestBuilder
 ) -> Iterator[SnapshotProblem]:
     hashes = header.hashes
@@ -275,12 +282,12 @@ def _hashes(
             text = "It has no hashes, so edits cannot be detected."
             yield SnapshotProblem(code="hash", path="hashes", text=text, severity="warning")
         return
-    found = totals.hashes(header)
+    actual = totals.hashes(header)
     skipped = ("header", "overall") if container.is_legacy else ()
     differing = [
         name
         for name in SnapshotHashes.__struct_fields__
-        if name not in skipped and getattr(found, name) != getattr(hashes, name)
+        if name not in skipped and getattr(actual, name) != getattr(hashes, name)
     ]
     for name in differing:
         if name != "overall" or len(differing) == 1:
@@ -293,16 +300,16 @@ def dangling_problem(
 ) -> SnapshotProblem:
     """The problem for a reference without a target.
 
-    It is an error in the lineage of a full snapshot of the store. Other catalogs may have lineage
-    to datasets that they do not contain.
+    It is an error if it is lineage in a full snapshot of the store. In other catalogs, lineage may
+    refer to datasets that the catalog does not contain.
     """
-    what = " or ".join(_SINGULAR[name] for name in kinds)
-    is_whole = header.scope == "all" and header.platform in (None, _STORE_PLATFORM)
-    is_error = DATASETS.plural in kinds and is_whole
+    kind_names = " or ".join(_SINGULAR[name] for name in kinds)
+    is_full_snapshot = header.scope == "all" and header.platform in (None, _STORE_PLATFORM)
+    is_error = DATASETS.plural in kinds and is_full_snapshot
     return SnapshotProblem(
         code="reference",
         path=path,
-        text=f"There is no {what} '{key}' in the snapshot.",
+        text=f"There is no {kind_names} '{key}' in the snapshot.",
         severity="error" if is_error else "warning",
     )
 
@@ -316,7 +323,7 @@ _URN_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S", re.ASCII)
 
 
 class ImplausibleValue(NamedTuple):
-    """An implausible value at a path inside an entry; values of other catalogs are not errors."""
+    """An implausible value at a path inside an entry; most are only warnings."""
 
     path: str
     code: str
@@ -343,7 +350,7 @@ def _check_dataset(dataset: CatalogEntry) -> Iterator[ImplausibleValue]:
                 yield ImplausibleValue(
                     f"schema.fields[{index}].name", "duplicate", text, is_error=True
                 )
-    if not _is_of_platform(dataset.urn, dataset.platform):
+    if not _has_platform(dataset.urn, dataset.platform):
         text = f"The platform '{dataset.platform}' does not match the URN."
         yield ImplausibleValue("platform", "value", text)
     if dataset.lineage is not None and len(dataset.lineage.upstream) > 1:
@@ -357,7 +364,7 @@ def _check_dataset(dataset: CatalogEntry) -> Iterator[ImplausibleValue]:
 
 
 def _duplicates(names: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """The duplicates in a list, with their indexes."""
+    """Yield the duplicates in a list, with their indexes."""
     seen: set[str] = set()
     for index, name in enumerate(names):
         if name in seen:
@@ -365,7 +372,7 @@ def _duplicates(names: Sequence[str]) -> Iterator[tuple[int, str]]:
         seen.add(name)
 
 
-def _is_of_platform(urn: str, platform: str) -> bool:
+def _has_platform(urn: str, platform: str) -> bool:
     start = len(SCHEME) + len(platform)
     # Invalid URNs are reported separately.
     return not urn.startswith(SCHEME) or (
@@ -374,13 +381,13 @@ def _is_of_platform(urn: str, platform: str) -> bool:
 
 
 def _check_versioning(versioning: Versioning) -> Iterator[ImplausibleValue]:
-    steps = {"versioning": versioning} | {
-        f"versioning.history[{index}]": step for index, step in enumerate(versioning.history)
+    records = {"versioning": versioning} | {
+        f"versioning.history[{index}]": record for index, record in enumerate(versioning.history)
     }
-    for path, step in steps.items():
+    for path, record in records.items():
         for name, type in (("cloud_version", CloudVersion), ("schema_version", SchemaVersion)):
             try:
-                type.parse(getattr(step, name))
+                type.parse(getattr(record, name))
             except MisuseError as problem:
                 yield ImplausibleValue(f"{path}.{name}", "value", f"{problem}.")
 

@@ -1,8 +1,8 @@
 """Canonical JSON of entries and headers, and content hashes.
 
-Canonical JSON has no spaces, the keys in the order of the format, the keys of free-form maps
-sorted, and no unknown values. The hash of an entry is the SHA-256 of its canonical JSON, and is
-stored as its last key, `content_hash`.
+Canonical JSON has no spaces and no unknown values. Its keys are in the order of the format; keys of
+free-form maps are sorted. The hash of an entry is the SHA-256 of its canonical JSON, and is stored
+under its last key, `content_hash`.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ _ERROR_PATH: Final = re.compile(r" - at `(?P<root>key in )?\$(?P<path>.*)`\Z", r
 
 
 class MalformedJson(Exception):
-    """JSON that does not have the expected format; `path` is like `.schema.fields[0]`."""
+    """JSON does not have the expected format; `path` is a path such as `.schema.fields[0]`."""
 
     def __init__(self, path: str, problem: str) -> None:
         self.path = path
@@ -40,7 +40,7 @@ class MalformedJson(Exception):
 
     @property
     def is_truncated(self) -> bool:
-        """Whether the end is missing."""
+        """Whether the end of the JSON is missing."""
         return "truncated" in self.problem
 
 
@@ -91,7 +91,7 @@ def add_hash(body: bytes, content_hash: str, *, before: bytes = b"", after: byte
 
 
 def split_hash(stored: bytes) -> HashedEntry:
-    """Split an entry into its JSON and its hash, which may be any of its keys."""
+    """Split an entry into its JSON and its hash, whatever the order of its keys."""
     if stored[
         -_HASH_SUFFIX_LENGTH : -_HASH_SUFFIX_LENGTH + len(_HASH_START)
     ] == _HASH_START and stored.endswith(b'"}'):
@@ -112,10 +112,10 @@ def split_hash(stored: bytes) -> HashedEntry:
 
 
 def has_valid_hash(stored: HashedEntry, canonical_json: Callable[[], bytes]) -> bool:
-    """Whether an entry matches its hash, in any layout of its JSON.
+    """Whether an entry matches its hash, whatever the layout of its JSON; true without a hash.
 
-    An entry without a hash is valid. Duplicate keys are refused. `canonical_json` returns the
-    canonical JSON of the entry in the version of its file.
+    Raises MalformedJson for duplicate keys. `canonical_json` returns the canonical JSON of the
+    entry in the format version of its file.
     """
     if stored.content_hash is not None and digest(stored.body) == stored.content_hash:
         return True
@@ -131,7 +131,7 @@ def decode_entry(kind: EntryKind, body: bytes) -> Any:
 
 
 def _with_full_path(body: bytes, problem: MalformedJson) -> MalformedJson:
-    """The problem, with all keys in its path."""
+    """The problem, with a path that contains all keys; msgspec omits keys of maps."""
     if UNNAMED_KEY not in problem.path:
         return problem
     return MalformedJson(
@@ -147,7 +147,7 @@ def decode_header(data: bytes) -> SnapshotHeader:
 
 
 def refuse_duplicate_keys(data: bytes, *, levels: int | None = None) -> None:
-    """Raise an error for duplicate keys in the given number of levels, or in all levels."""
+    """Raise MalformedJson for a duplicate key in the first `levels` levels, by default in all."""
     try:
         path = find_duplicate_key(data, levels=levels)
     except (ValueError, RecursionError) as problem:
@@ -168,7 +168,7 @@ def decode_plain(data: bytes | msgspec.Raw) -> Any:
 
 
 def decode_json(data: bytes | msgspec.Raw, type: Any) -> Any:
-    """Decode JSON to a type that only describes its layout."""
+    """Decode JSON to a type that does not check its values."""
     try:
         return msgspec.json.decode(data, type=type)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as problem:
@@ -176,7 +176,7 @@ def decode_json(data: bytes | msgspec.Raw, type: Any) -> Any:
 
 
 def key_of(kind: EntryKind, body: bytes) -> str:
-    """The URN or name of an entry; canonical JSON is not decoded."""
+    """The URN or name of an entry; if its JSON is canonical, it is not decoded."""
     start = _KEY_STARTS[kind.key]
     if body.startswith(start):
         text = body[len(start) : body.find(b'"', len(start))]
@@ -211,7 +211,7 @@ _JSON_TYPES: Final = {
 
 
 def locate_path(plain: Any, path: str, problem: str) -> str:
-    """The path with its unnamed keys filled in, as far as they can be determined."""
+    """The path with the keys that replace `[...]`, if they can be determined."""
     steps = list(_STEP.finditer(path))
     return next(_paths(plain, steps, "", _value_filter(problem)), path)
 
@@ -227,7 +227,7 @@ def _value_filter(problem: str) -> Callable[[Any], bool]:
 def _paths(
     value: Any, steps: list[re.Match[str]], path: str, is_match: Callable[[Any], bool]
 ) -> Iterator[str]:
-    """All paths that fit the steps and lead to a matching value."""
+    """Yield the paths that match the steps and lead to a matching value."""
     if not steps:
         if is_match(value):
             yield path
@@ -249,8 +249,8 @@ class _DuplicateKeys(dict[str, Any]):
 
 
 def find_duplicate_key(data: bytes, *, levels: int | None = None) -> str | None:
-    """The path to the first duplicate key in the given number of levels, or in all levels."""
-    # Numbers stay text: parsing long numbers is slow, and their values do not matter here.
+    """The path to the first duplicate key in the first `levels` levels, by default in all."""
+    # Do not convert numbers: parsing long numbers is slow, and their values do not matter here.
     plain = json.loads(data, object_pairs_hook=_object, parse_int=str, parse_float=str)
     return next(_duplicate_paths(plain, "", levels), None)
 
@@ -268,15 +268,15 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _duplicate_paths(plain: Any, path: str, levels: int | None) -> Iterator[str]:
     if levels == 0:
         return
-    below = None if levels is None else levels - 1
+    inner_levels = None if levels is None else levels - 1
     if isinstance(plain, _DuplicateKeys):
         yield f"{path}.{plain.key}"
     if isinstance(plain, dict):
         for key, value in plain.items():
-            yield from _duplicate_paths(value, f"{path}.{key}", below)
+            yield from _duplicate_paths(value, f"{path}.{key}", inner_levels)
     elif isinstance(plain, list):
         for index, value in enumerate(plain):
-            yield from _duplicate_paths(value, f"{path}[{index}]", below)
+            yield from _duplicate_paths(value, f"{path}[{index}]", inner_levels)
 
 
 # Returns the path to the first time without a zone inside a value.

@@ -1,6 +1,6 @@
-"""Compare two snapshots, streaming both in the order of their keys.
+"""Compares two snapshots, reading both as streams in the order of their keys.
 
-Entries with equal JSON are never decoded.
+Entries with the same JSON are not decoded.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -12,8 +12,8 @@ import msgspec
 from lumos.snapshots.format.codec import MalformedJson, canonical, decode_entry
 from lumos.snapshots.format.differences import (
     COMPARED,
+    CompareSchemas,
     Difference,
-    SchemaJudge,
     differences_of,
     entry_difference,
     is_compared,
@@ -29,16 +29,17 @@ def compare(
     before: str | Path | OpenSnapshot,
     after: str | Path | OpenSnapshot,
     *,
-    judge: SchemaJudge,
+    compare_schemas: CompareSchemas,
     aspects: Iterable[str] = COMPARED,
     kinds: Iterable[EntryKind] = KINDS,
     normalize: Normalize | None = None,
 ) -> Iterator[Difference]:
     """The differences between two snapshots, by kind and key.
 
-    Aspects that one snapshot omits are not compared. Neither are datasets outside of its selection,
-    nor datasets that are unchanged since its base. `normalize` converts entries with different raw
-    records; an entry for which it returns None is not compared.
+    Aspects that one of the snapshots omits are not compared. If a snapshot only contains a
+    selection, or the changes since another snapshot, entries that it lacks are not reported as
+    removed or added. `normalize` converts entries with different extras (`raw`); an entry for which
+    it returns None is not compared.
     """
     old, new = _open(before), _open(after)
     for snapshot in (old, new):
@@ -48,7 +49,7 @@ def compare(
     for kind in kinds:
         if is_compared(kind, aspects_to_compare):
             yield from _Comparison(
-                kind, old, new, judge, aspects_to_compare, normalize
+                kind, old, new, compare_schemas, aspects_to_compare, normalize
             ).differences()
 
 
@@ -64,14 +65,14 @@ class _Comparison:
         kind: EntryKind,
         before: OpenSnapshot,
         after: OpenSnapshot,
-        judge: SchemaJudge,
+        compare_schemas: CompareSchemas,
         aspects: tuple[str, ...],
         normalize: Normalize | None,
     ) -> None:
         self._kind = kind
         self._before = before
         self._after = after
-        self._judge = judge
+        self._compare_schemas = compare_schemas
         self._aspects = aspects
         self._normalize = normalize
         self._before_is_part = is_part(before.header, of=after.header)
@@ -114,11 +115,16 @@ class _Comparison:
             if before is None or after is None:
                 return
         yield from differences_of(
-            self._kind, old_record.key, before, after, judge=self._judge, aspects=self._aspects
+            self._kind,
+            old_record.key,
+            before,
+            after,
+            compare_schemas=self._compare_schemas,
+            aspects=self._aspects,
         )
 
     def _is_ignored(self, snapshot: OpenSnapshot, record: EntryRecord) -> bool:
-        """Whether an entry that one side lacks does not count as a difference."""
+        """Whether an entry that the other snapshot lacks is not a difference."""
         if self._kind is DATASETS:
             may_be_deleted = b'"deleted"' in record.body
             return may_be_deleted and is_deleted(snapshot.entry(self._kind, record))
@@ -133,7 +139,7 @@ def is_deleted(value: Any) -> bool:
 
 
 def is_part(header: SnapshotHeader, *, of: SnapshotHeader) -> bool:
-    """Whether entries may be missing from a snapshot although they were not removed."""
+    """Whether a snapshot may lack entries that were not removed; `of` is the other snapshot."""
     is_other_selection = header.scope == "selected" and header.selection != of.selection
     return header.scope == "incremental" or is_other_selection
 
@@ -143,23 +149,27 @@ def difference_rows(
     before: bytes | None,
     after: bytes | None,
     *,
-    judge: SchemaJudge,
+    compare_schemas: CompareSchemas,
     aspects: Iterable[str] = COMPARED,
 ) -> list[dict[str, Any]]:
-    """The differences of one dataset as rows of a table; None is a missing side."""
+    """The differences of one dataset as table rows, given its JSON in both snapshots."""
     if before is None or after is None:
-        found = [entry_difference(DATASETS, urn, added=before is None)]
+        differences = [entry_difference(DATASETS, urn, added=before is None)]
     else:
         try:
             old, new = decode_entry(DATASETS, before), decode_entry(DATASETS, after)
         except MalformedJson as problem:
             raise SnapshotError(urn, problem.path, f"{problem.problem}.") from None
-        found = list(differences_of(DATASETS, urn, old, new, judge=judge, aspects=aspects))
+        differences = list(
+            differences_of(
+                DATASETS, urn, old, new, compare_schemas=compare_schemas, aspects=aspects
+            )
+        )
     return [
         msgspec.structs.asdict(difference)
         | {
             "before": canonical(difference.before).decode(),
             "after": canonical(difference.after).decode(),
         }
-        for difference in found
+        for difference in differences
     ]

@@ -1,8 +1,8 @@
 """The differences between two states of an entry by aspect, with their impact.
 
-Breaking: something that others rely on was removed or became worse, such as a dataset, a column, an
-edge of lineage, the last owner, a compliance label, or a passed check. Non-breaking: additions, and
-removals that do not affect others. Everything else is informational.
+A difference is breaking if something that others rely on was removed or became worse, such as a
+dataset, a column, a lineage edge, the last owner, a compliance label, or a passed check. Additions,
+and removals that do not affect others, are non-breaking. Everything else is informational.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
@@ -45,8 +45,8 @@ DifferenceImpact: TypeAlias = Literal["breaking", "non-breaking", "informational
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
     """A difference: the entry, the aspect, the path inside the aspect, and both values.
 
-    `kind` is the kind of the entry and `key` its URN or name. The aspect is `entry` if the whole
-    entry was added or removed. Types are written as canonical text.
+    `kind` is the kind of the entry, and `key` its URN or name. The aspect is `entry` if the entire
+    entry was added or removed. Data types are values in their canonical text form.
     """
 
     kind: str
@@ -60,8 +60,8 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-class JudgedChange(Protocol):
-    """A change between two schemas, with its verdict."""
+class ClassifiedChange(Protocol):
+    """A change between two schemas, with its verdict for consumers."""
 
     @property
     def path(self) -> str: ...
@@ -77,15 +77,16 @@ class JudgedChange(Protocol):
     def notes(self) -> tuple[str, ...]: ...
 
 
-# Returns the judged changes of a dataset, from its URN, both schemas and its format.
-SchemaJudge: TypeAlias = Callable[[str, Schema, Schema, str | None], Iterable[JudgedChange]]
+# Compares two schemas of a dataset, given its URN, both schemas and its format; returns the changes
+# with their verdicts.
+CompareSchemas: TypeAlias = Callable[[str, Schema, Schema, str | None], Iterable[ClassifiedChange]]
 
-# Compared by default: what users and catalogs record about data.
+# The aspects that are compared by default: what users and catalogs record about data.
 COMPARED: Final = (
     *("schema", "lineage", "ownership", "documentation", "governance", "properties", "quality"),
     "raw",
 )
-# Compared on request: locations and measurements.
+# The aspects that are compared on request: locations and measurements.
 OPTIONAL_ASPECTS: Final = (
     *("name", "format"),
     *(name for name in ASPECTS if name not in COMPARED),
@@ -94,7 +95,7 @@ OPTIONAL_ASPECTS: Final = (
 
 _IMPACTS: Final[dict[Verdict, DifferenceImpact]] = {
     Verdict.BREAKING: "breaking",
-    # Undetermined changes are never considered safe.
+    # An undetermined change may be breaking.
     Verdict.UNDETERMINED: "breaking",
     Verdict.COMPATIBLE: "non-breaking",
     Verdict.INFORMATIONAL: "informational",
@@ -103,7 +104,7 @@ _OPTIONAL_FIELDS: Final = ("properties", "schedule", "cost", "runs", "raw")
 _MAPPING_FIELDS: Final = ("derivation", "cast_to", "positional", "star", "file", "line")
 _USE_FIELDS: Final = ("cast_to", "negated", "file", "line")
 _STATUS_RANKS: Final = {"PASSED": 0, "WARNING": 1, "FAILED": 2}
-# The aspect of datasets that entries of another kind belong to.
+# For entries of other kinds, the aspect of datasets to which they belong.
 _ASPECT_OF_KIND: Final = {
     GLOSSARY: "governance",
     USERS: "ownership",
@@ -134,12 +135,12 @@ class ImpactRule(NamedTuple):
 
 _MINOR: Final = ImpactRule(added="informational", removed="non-breaking")
 _REQUIRED: Final = ImpactRule(added="non-breaking", removed="breaking")
-# Values of one catalog only matter to that catalog.
+# Values that are specific to one catalog do not affect others.
 _CATALOG_SPECIFIC: Final = ImpactRule(added="informational", removed="informational")
 
 
 def is_compared(kind: EntryKind, aspects: Iterable[str]) -> bool:
-    """Whether entries of a kind are compared when these aspects are compared."""
+    """Whether entries of this kind are compared if these aspects are."""
     return kind is DATASETS or _ASPECT_OF_KIND[kind] in aspects
 
 
@@ -164,34 +165,37 @@ def differences_of(
     before: Any,
     after: Any,
     *,
-    judge: SchemaJudge,
+    compare_schemas: CompareSchemas,
     aspects: Iterable[str],
 ) -> Iterator[Difference]:
     """The differences between two states of an existing entry."""
-    parts = (
-        _dataset_differences(before, after, judge, aspects)
+    differences = (
+        _dataset_differences(before, after, compare_schemas, aspects)
         if kind is DATASETS
         else _item_differences(kind, before, after, frozenset(aspects))
     )
-    for aspect, found in parts:
-        yield Difference(kind=kind.singular, key=key, aspect=aspect, **found._asdict())
+    for aspect, difference in differences:
+        yield Difference(kind=kind.singular, key=key, aspect=aspect, **difference._asdict())
 
 
 def _dataset_differences(
-    before: CatalogEntry, after: CatalogEntry, judge: SchemaJudge, aspects: Iterable[str]
+    before: CatalogEntry,
+    after: CatalogEntry,
+    compare_schemas: CompareSchemas,
+    aspects: Iterable[str],
 ) -> Iterator[tuple[str, AspectDifference]]:
     for aspect in aspects:
         old, new = getattr(before, aspect, None), getattr(after, aspect, None)
         if old == new:
             continue
         if aspect == "schema":
-            found = _schema(before, after, judge)
+            differences = _compare_schema(before, after, compare_schemas)
         elif aspect in _COMPARERS:
             empty, comparer = _COMPARERS[aspect]
-            found = comparer(old or empty, new or empty)
+            differences = comparer(old or empty, new or empty)
         else:
-            found = _compare_keys(to_plain(old), to_plain(new), _RULES.get(aspect, _MINOR))
-        for each in found:
+            differences = _compare_keys(to_plain(old), to_plain(new), _RULES.get(aspect, _MINOR))
+        for each in differences:
             yield aspect, each
 
 
@@ -206,25 +210,27 @@ def _item_differences(
             yield from ((name, each) for each in _raw(old, new))
             continue
         if name == "owners" and kind is OTHERS:
-            old, new = (tuple(f"{each.kind} {each.name}" for each in side) for side in (old, new))
+            old, new = (
+                tuple(f"{owner.kind} {owner.name}" for owner in owners) for owners in (old, new)
+            )
         if isinstance(old, tuple) and name != "runs":
             rule = _REQUIRED if kind is JOBS else _MINOR
-            found = _compare_labels(name, old, new, rule)
+            differences = _compare_labels(name, old, new, rule)
         else:
-            found = _compare_values(name, to_plain(old), to_plain(new), _MINOR)
-        for each in found:
+            differences = _compare_values(name, to_plain(old), to_plain(new), _MINOR)
+        for each in differences:
             yield _ASPECT_OF_KIND[kind], each
 
 
-def _schema(
-    before: CatalogEntry, after: CatalogEntry, judge: SchemaJudge
+def _compare_schema(
+    before: CatalogEntry, after: CatalogEntry, compare_schemas: CompareSchemas
 ) -> Iterator[AspectDifference]:
     old, new = before.schema, after.schema
     if old is None or new is None:
         yield from _compare_values("", old and str(old), new and str(new), _REQUIRED)
         return
     try:
-        changes = tuple(judge(after.urn, old, new, after.format))
+        changes = tuple(compare_schemas(after.urn, old, new, after.format))
     except MisuseError as problem:
         yield AspectDifference("", "changed", "breaking", notes=(str(problem),))
         return
@@ -233,7 +239,7 @@ def _schema(
         if each.consumer is Verdict.UNDETERMINED:
             notes = (*notes, "undetermined")
         impact = _IMPACTS[each.consumer]
-        if each.kind == "tags" and _lost_pii_tag(each.before, each.after):
+        if each.kind == "tags" and _has_lost_pii_tag(each.before, each.after):
             impact = "breaking"
         yield AspectDifference(each.path, each.kind, impact, each.before, each.after, notes)
     labels = tuple(_compare_common_fields(old, new))
@@ -245,7 +251,10 @@ def _schema(
 
 
 def _compare_common_fields(before: Schema, after: Schema) -> Iterator[AspectDifference]:
-    """Differences in labels of fields that both schemas have, other than descriptions and tags."""
+    """Differences in the annotations of fields that both schemas have.
+
+    Descriptions and tags are not compared here, because they are changes of the schema.
+    """
     after_by_name = {field.name: field for field in after.fields}
     for field in before.fields:
         new_field = after_by_name.get(field.name)
@@ -254,10 +263,8 @@ def _compare_common_fields(before: Schema, after: Schema) -> Iterator[AspectDiff
         yield from _compare_field_labels(quoted_name(field.name), field, new_field)
         old, new = (_index(side.nested, attrgetter("path")) for side in (field, new_field))
         for path in dict.fromkeys((*old, *new)):
-            unannotated = NestedField(path=str(path))
-            yield from _compare_field_labels(
-                str(path), old.get(path, unannotated), new.get(path, unannotated)
-            )
+            empty = NestedField(path=str(path))
+            yield from _compare_field_labels(str(path), old.get(path, empty), new.get(path, empty))
 
 
 def _compare_field_labels(
@@ -296,7 +303,7 @@ def _columns(path: str, before: UpstreamEdge, after: UpstreamEdge) -> Iterator[A
 def _compare_fields(
     path: str, before: Any, after: Any, names: Iterable[str]
 ) -> Iterator[AspectDifference]:
-    """The fields that differ between two values."""
+    """Differences between two values in these fields."""
     if before is not None and after is not None:
         for name in names:
             old, new = getattr(before, name), getattr(after, name)
@@ -304,10 +311,11 @@ def _compare_fields(
 
 
 def _ownership(before: Ownership, after: Ownership) -> Iterator[AspectDifference]:
-    last = ImpactRule(added="non-breaking", removed="non-breaking" if after.owners else "breaking")
+    # Removing the last owner is breaking.
+    rule = ImpactRule(added="non-breaking", removed="non-breaking" if after.owners else "breaking")
     old, new = _owners(before.owners), _owners(after.owners)
     for path, was, now in _pairs("owners", old, new):
-        yield from _compare_values(path, was, now, last)
+        yield from _compare_values(path, was, now, rule)
 
 
 def _documentation(before: Documentation, after: Documentation) -> Iterator[AspectDifference]:
@@ -320,13 +328,15 @@ def _documentation(before: Documentation, after: Documentation) -> Iterator[Aspe
 def _governance(before: Governance, after: Governance) -> Iterator[AspectDifference]:
     yield from _compare_labels("compliance", before.compliance, after.compliance, _REQUIRED)
     yield from _compare_labels("terms", before.terms, after.terms, _MINOR)
-    for found in _compare_labels("tags", before.tags, after.tags, _MINOR):
-        lost_pii_tag = found.change == "removed" and _lost_pii_tag((found.before,), ())
-        yield found._replace(impact="breaking") if lost_pii_tag else found
+    for difference in _compare_labels("tags", before.tags, after.tags, _MINOR):
+        is_lost_pii_tag = difference.change == "removed" and _has_lost_pii_tag(
+            (difference.before,), ()
+        )
+        yield difference._replace(impact="breaking") if is_lost_pii_tag else difference
 
 
-def _lost_pii_tag(before: Iterable[Any] | None, after: Iterable[Any] | None) -> bool:
-    """Whether a PII tag was removed, although the data is still personal."""
+def _has_lost_pii_tag(before: Iterable[Any] | None, after: Iterable[Any] | None) -> bool:
+    """Whether the tag `PII` was removed; this is breaking, since the data may still be personal."""
     old, new = ({str(tag).casefold() for tag in tags or ()} for tags in (before, after))
     return "pii" in old - new
 
@@ -353,7 +363,7 @@ def _quality(before: Quality, after: Quality) -> Iterator[AspectDifference]:
 
 
 def _profile(before: Profile | None, after: Profile | None) -> Iterator[AspectDifference]:
-    """Differences in counts; values are never compared, because they are data."""
+    """Differences in the counts of a profile; values are not compared, because they are data."""
     for name in ("measured_at", "rows", "sampled"):
         old, new = (to_plain(getattr(each, name, None)) for each in (before, after))
         yield from _compare_values(f"profile.{name}", old, new, _MINOR)
@@ -386,7 +396,7 @@ def _compare_labels(
 
 
 def _compare_keys(before: Any, after: Any, rule: ImpactRule) -> Iterator[AspectDifference]:
-    """Compare mappings key by key, and other values as a whole."""
+    """Compare mappings by key, and other values entirely."""
     if isinstance(before or {}, Mapping) and isinstance(after or {}, Mapping):
         for name in dict.fromkeys((*(before or {}), *(after or {}))):
             yield from _compare_values(
@@ -427,7 +437,7 @@ def _compare_values(
 def _pairs(
     path: str, before: Mapping[Any, Any], after: Mapping[Any, Any]
 ) -> Iterator[tuple[str, Any, Any]]:
-    """The values of both sides for each key of either side, with its path."""
+    """For each key in either mapping, its path and the values in both mappings."""
     for key in dict.fromkeys((*before, *after)):
         yield f"{path}[{key}]", before.get(key), after.get(key)
 
@@ -441,13 +451,13 @@ def _mapping_key(column: ColumnMapping) -> str:
 
 
 def _use_key(use: ColumnUse) -> str:
-    about = "" if use.downstream is None else f" -> {use.downstream}"
-    clause = "" if use.expression is None else f": {use.expression}"
-    return f"{use.upstream} {use.usage}{about}{clause}"
+    downstream = "" if use.downstream is None else f" -> {use.downstream}"
+    expression = "" if use.expression is None else f": {use.expression}"
+    return f"{use.upstream} {use.usage}{downstream}{expression}"
 
 
 def _owners(owners: Iterable[Owner]) -> dict[str, list[str]]:
-    """The types of ownership of each owner."""
+    """The ownership types of each owner."""
     types: dict[str, list[str]] = {}
     for owner in owners:
         types.setdefault(f"{owner.kind} {owner.name}", []).append(owner.type)

@@ -24,7 +24,7 @@ class SnapshotSelection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
 
 
 class SnapshotBase(msgspec.Struct, frozen=True, kw_only=True):
-    """The base of an `incremental` snapshot, identified by its overall hash."""
+    """The snapshot that an `incremental` snapshot is based on, identified by its overall hash."""
 
     exported_at: datetime
     hash: str
@@ -50,15 +50,15 @@ class SnapshotCounts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def live(self) -> int:
-        """The number of datasets that are not deleted, which screens call datasets."""
+        """The number of datasets that are not deleted; users are shown this number."""
         return self.datasets - self.deleted
 
 
 class SnapshotHashes(msgspec.Struct, frozen=True, kw_only=True):
-    """SHA-256 hashes of the header, of each kind, and of both together.
+    """SHA-256 hashes of the header and of each kind of entry, and an overall hash.
 
-    The hash of a kind is the sum of the content hashes of its entries, so that it does not depend
-    on their order.
+    The hash of a kind is the sum of the content hashes of its entries, so it does not depend on
+    their order.
     """
 
     header: str
@@ -74,7 +74,7 @@ class SnapshotHashes(msgspec.Struct, frozen=True, kw_only=True):
 class SnapshotFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The metadata of an export: time, source and scope.
 
-    `omitted` aspects were left out on purpose; their absence does not mean that they are empty.
+    `omitted` aspects were not exported, so entries may still have them.
     """
 
     exported_at: datetime
@@ -116,7 +116,10 @@ class SnapshotHeader(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
 
 class EntryKind(NamedTuple):
-    """A kind of entries: the key of its list, the singular, the type and the key field."""
+    """A kind of entry.
+
+    `plural` is the key of its list, and `key` the name of the field that identifies an entry.
+    """
 
     plural: str
     singular: str
@@ -130,20 +133,20 @@ GROUPS: Final = EntryKind("groups", "group", Group, "name")
 JOBS: Final = EntryKind("jobs", "job", Job, "urn")
 OTHERS: Final = EntryKind("others", "other", CatalogEntity, "urn")
 DATASETS: Final = EntryKind("datasets", "dataset", CatalogEntry, "urn")
-# In the order of the file. Datasets come last, after the entries that they refer to.
+# In the order of the file. Datasets come last, after the entries to which they refer.
 KINDS: Final = (GLOSSARY, USERS, GROUPS, JOBS, OTHERS, DATASETS)
 
 
 def unknown_keys(kind: EntryKind, plain: object) -> Iterator[str]:
-    """The paths of all keys in the JSON of an entry that its kind does not have."""
+    """Yield the paths of the keys in the JSON of an entry that its kind does not have."""
     for path, _, name in _unknown(_shape(kind), plain, ""):
         yield f"{path}.{name}"
 
 
 def pop_unknown_keys(kind: EntryKind, plain: object) -> dict[str, Any]:
     """Remove unknown keys from the JSON of an entry; returns their values by path."""
-    found = list(_unknown(_shape(kind), plain, ""))
-    return {f"{path}.{name}".removeprefix("."): parent.pop(name) for path, parent, name in found}
+    unknown = list(_unknown(_shape(kind), plain, ""))
+    return {f"{path}.{name}".removeprefix("."): parent.pop(name) for path, parent, name in unknown}
 
 
 @cache
@@ -154,7 +157,7 @@ def _shape(kind: EntryKind) -> msgspec.inspect.Type:
 def _unknown(
     shape: msgspec.inspect.Type, plain: object, path: str
 ) -> Iterator[tuple[str, dict[str, Any], str]]:
-    """Unknown keys, each with the path of its parent and the parent."""
+    """Yield the unknown keys, each after the path of its parent and the parent."""
     match shape, plain:
         case msgspec.inspect.StructType(), dict():
             fields = {field.encode_name: field.type for field in shape.fields}

@@ -1,4 +1,4 @@
-"""Errors of snapshots, each with a path into the file."""
+"""Errors of snapshots, each with a path inside the file."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from lumos.errors import LumosError, MisuseError
 
 
 class SnapshotError(LumosError):
-    """A snapshot that cannot be used; `path` is the path inside its file."""
+    """The snapshot cannot be used; `path` is the path of the problem inside the file."""
 
     code = "format"
 
@@ -24,7 +24,7 @@ class NotASnapshot(SnapshotError):
 
 
 class NewerSnapshot(SnapshotError):
-    """The format was written by a newer version of Lumos."""
+    """The snapshot was written by a newer version of Lumos."""
 
     code = "newer_version"
 
@@ -60,7 +60,7 @@ class SnapshotTooLarge(SnapshotError):
 
 
 class UnknownEncoding(MisuseError):
-    """The extension of the file is not one of a snapshot."""
+    """The file does not have the extension of a snapshot."""
 
     def __init__(self, path: str | Path, endings: tuple[str, ...]) -> None:
         self.path = str(path)

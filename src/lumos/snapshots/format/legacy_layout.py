@@ -1,8 +1,9 @@
-"""Convert the two layouts that snapshots had before format 1.0.
+"""Converts the two layouts that snapshots had before format 1.0.
 
-One has everything below `lumos_snapshot` (`quality_score`, `version_history`, URNs of DataHub); the
-other starts with `lumos_version` (lineage as plain URNs, owners as `user` or `group`, scores in per
-cent). Values that format 1.0 does not have are stored below `founding`, by their path.
+The nested layout has everything below the key `lumos_snapshot`, and has, for example,
+`quality_score`, `version_history` and URNs of DataHub. The flat layout starts with the key
+`lumos_version`, and has lineage as plain URNs, owners as `user` or `group`, and scores in per cent.
+Values that format 1.0 does not have are stored below `founding`, by their path.
 """
 
 import re
@@ -51,16 +52,19 @@ _DATAHUB_DATASET: Final = re.compile(
     re.DOTALL,
 )
 _DATAHUB_NAME: Final = re.compile(r"urn:li:[A-Za-z]+:(?P<name>.+)", re.DOTALL)
-# Types are parsed in the dialect of the platform of the dataset first, then in the others.
+# Types are parsed in the dialect of the dataset's platform first, then in the other dialects.
 _DIALECTS: Final[tuple[Dialect, ...]] = ("postgres", "hive", "snowflake", "bigquery")
 _LINEAGE_TYPES: Final = ("TRANSFORMED", "COPIED", "VIEW")
-# These types only repeat the direction of the edge.
+# Edge types that only repeat the direction of the edge.
 _DIRECTIONS: Final = ("produces", "consumes")
 _PERCENT: Final = 100
 
 
 class LegacyObject(NamedTuple):
-    """An object of a legacy layout and its path; converted values are removed from it."""
+    """An object of a legacy layout, and its path.
+
+    Values are removed from it when they are converted, so that the unknown values remain.
+    """
 
     path: str
     values: dict[str, Any]
@@ -96,7 +100,7 @@ class LegacyObject(NamedTuple):
         return None if value is None else _time(path, value)
 
     def rest(self, **converted: Any) -> dict[str, Any]:
-        """The converted values and all remaining ones."""
+        """The remaining values, and the given converted values."""
         return {
             name: value for name, value in self.values.items() if value is not None
         } | without_empty(**converted)
@@ -108,14 +112,14 @@ class LegacyObject(NamedTuple):
 
     def numbers(self) -> dict[str, float]:
         """Remove and return all remaining numbers."""
-        found = {name: value for name, value in self.values.items() if is_number(value)}
-        for name in found:
+        numbers = {name: value for name, value in self.values.items() if is_number(value)}
+        for name in numbers:
             del self.values[name]
-        return found
+        return numbers
 
 
 def legacy_object(path: str, value: object) -> LegacyObject:
-    """An object, or an empty one for None."""
+    """The value as an object; None becomes an empty object."""
     if value is None:
         return LegacyObject(path, {})
     if not isinstance(value, dict):
@@ -124,7 +128,7 @@ def legacy_object(path: str, value: object) -> LegacyObject:
 
 
 def header_of_nested(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """The header of the layout below `lumos_snapshot`."""
+    """The header of a snapshot in the nested layout."""
     head = legacy_object(f".{NESTED}", plain.get(NESTED))
     summary = head.part("metadata")
     counts = {
@@ -135,10 +139,10 @@ def header_of_nested(plain: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def header_of_flat(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """The header of the layout that begins with `lumos_version`."""
+    """The header of a snapshot in the flat layout."""
     head = legacy_object("", dict(plain))
-    sums = head.part("statistics")
-    return _header(head, {name: sums.take(name) for name in _COUNT_NAMES}, scope=None)
+    totals = head.part("statistics")
+    return _header(head, {name: totals.take(name) for name in _COUNT_NAMES}, scope=None)
 
 
 def _header(head: LegacyObject, counts: Mapping[str, Any], *, scope: object) -> dict[str, Any]:
@@ -161,15 +165,15 @@ def _header(head: LegacyObject, counts: Mapping[str, Any], *, scope: object) -> 
 def convert_entry(kind: EntryKind, plain: Any) -> dict[str, Any]:
     """Convert an entry of either layout to format 1.0."""
     if kind is DATASETS:
-        converted, rest = _dataset(legacy_object("", plain))
+        converted, unknown_values = _dataset(legacy_object("", plain))
     elif kind is JOBS:
-        converted, rest = _job(legacy_object("", plain)), {}
+        converted, unknown_values = _job(legacy_object("", plain)), {}
     else:
-        named = legacy_object("", {"name": plain} if isinstance(plain, str) else plain)
-        converted, rest = _convert_named_item(kind, named), {}
+        item = legacy_object("", {"name": plain} if isinstance(plain, str) else plain)
+        converted, unknown_values = _convert_named_item(kind, item), {}
     extras = pop_unknown_keys(kind, converted)
-    legacy_extras = rest | extras
-    # Drop parts that are empty now.
+    legacy_extras = unknown_values | extras
+    # Drop objects that have become empty.
     return without_empty(**converted) | without_empty(
         raw={LEGACY_EXTRAS: legacy_extras} if legacy_extras else None
     )
@@ -177,17 +181,17 @@ def convert_entry(kind: EntryKind, plain: Any) -> dict[str, Any]:
 
 def _job(job: LegacyObject) -> dict[str, Any]:
     urn = _urn(".urn", job.take("urn"))
-    ends = {
+    datasets = {
         name: [_urn(path, each) for path, each in job.items(name)] for name in ("inputs", "outputs")
     }
-    return job.values | without_empty(urn=urn, **ends)
+    return job.values | without_empty(urn=urn, **datasets)
 
 
-def _convert_named_item(kind: EntryKind, named: LegacyObject) -> dict[str, Any]:
-    name = named.take("name", "user", "group", "term", "username", "id", "urn")
-    if kind is GLOSSARY and "definition" not in named.values:
-        return named.rest(name=_plain_name(name), definition=named.take("description"))
-    return named.rest(name=_plain_name(name))
+def _convert_named_item(kind: EntryKind, item: LegacyObject) -> dict[str, Any]:
+    name = item.take("name", "user", "group", "term", "username", "id", "urn")
+    if kind is GLOSSARY and "definition" not in item.values:
+        return item.rest(name=_plain_name(name), definition=item.take("description"))
+    return item.rest(name=_plain_name(name))
 
 
 def _plain_name(name: Any) -> Any:
@@ -197,9 +201,9 @@ def _plain_name(name: Any) -> Any:
 
 
 def _dataset(dataset: LegacyObject) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The converted dataset, and the remaining keys."""
+    """The converted dataset, and the values that format 1.0 does not have."""
     urn = Urn.parse(_urn(".urn", dataset.take("urn"), dataset.take("environment")))
-    # The database is a part of the URN's path.
+    # In format 1.0, the database is a part of the URN's path.
     database = dataset.take("database")
     properties = dataset.part("properties")
     documentation = dataset.part("documentation")
@@ -223,11 +227,11 @@ def _dataset(dataset: LegacyObject) -> tuple[dict[str, Any], dict[str, Any]]:
         schedule=dataset.take("schedule"),
         usage=dataset.take("usage"),
     )
-    rest = dict(dataset.values)
+    unknown_values = dict(dataset.values)
     if database is not None and database not in urn.path:
-        rest["database"] = database
-    rest |= {f"properties.{name}": value for name, value in properties.values.items()}
-    return converted, rest
+        unknown_values["database"] = database
+    unknown_values |= {f"properties.{name}": value for name, value in properties.values.items()}
+    return converted, unknown_values
 
 
 def without_empty(**values: Any) -> dict[str, Any]:
@@ -243,14 +247,14 @@ def _schema(schema: LegacyObject, platform: str) -> dict[str, Any]:
 
 
 def _field(field: LegacyObject, platform: str) -> dict[str, Any]:
-    written = field.take("type")
-    if not isinstance(written, str):
-        raise MalformedJson(f"{field.path}.type", f"Expected `str`, got {written!r}")
-    type = _type(written, platform)
+    type_text = field.take("type")
+    if not isinstance(type_text, str):
+        raise MalformedJson(f"{field.path}.type", f"Expected `str`, got {type_text!r}")
+    type = _type(type_text, platform)
     pii = field.values.pop("pii") if isinstance(field.values.get("pii"), bool) else False
     tags = [*(field.take("tags") or ()), *(["PII"] if pii else ())]
     default = field.take("default")
-    native = None if type == written.upper() else written
+    native = None if type == type_text.upper() else type_text
     return field.rest(
         type=type,
         default=default if default is None else _text(default),
@@ -266,8 +270,8 @@ def _type(text: str, platform: str) -> str:
     except (MisuseError, ValueError):
         dialects = sorted(_DIALECTS, key=lambda dialect: dialect != platform)
         candidates = (type_from_sql(text, dialect) for dialect in dialects)
-        found = next((type for type in candidates if not isinstance(type, Unknown)), None)
-        return type_from_sql(text, "hive").text if found is None else found.text
+        known = next((type for type in candidates if not isinstance(type, Unknown)), None)
+        return type_from_sql(text, "hive").text if known is None else known.text
 
 
 def _lineage(lineage: LegacyObject) -> dict[str, Any]:
@@ -380,7 +384,7 @@ def _quality(quality: LegacyObject) -> dict[str, Any]:
 
 
 def _share(per_cent: float | None) -> float | None:
-    # Rounded, because the division can add digits: 99.2 is 0.992.
+    # Round the result, because a division can add digits: 99.2 becomes 0.992.
     return None if per_cent is None else round(per_cent / _PERCENT, 12)
 
 
@@ -410,12 +414,12 @@ def _urn(path: str, value: object, environment: object = None) -> str:
 
 def _time(path: str, value: object) -> str:
     try:
-        moment = msgspec.convert(value, datetime)
+        time = msgspec.convert(value, datetime)
     except msgspec.ValidationError:
         raise MalformedJson(
             path, f"Expected a time such as 2024-01-15T10:30:00Z, got {value!r}"
         ) from None
-    return moment.isoformat() if moment.tzinfo else moment.replace(tzinfo=UTC).isoformat()
+    return time.isoformat() if time.tzinfo else time.replace(tzinfo=UTC).isoformat()
 
 
 def _number(path: str, value: object) -> float:

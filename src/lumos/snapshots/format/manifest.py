@@ -1,4 +1,4 @@
-"""Counts and hashes of a snapshot, updated entry by entry."""
+"""The counts and hashes of a snapshot, which are updated entry by entry."""
 
 import hashlib
 from typing import Any
@@ -61,8 +61,8 @@ class ManifestBuilder:
 
     def add_summary(self, summary: dict[str, Any]) -> None:
         """Add the summary of another builder."""
-        for name, found in summary["found"].items():
-            self._counts[name] += found
+        for name, count in summary["found"].items():
+            self._counts[name] += count
             self._sums[name] += int(summary["sums"][name], 16)
         self._deleted += summary["deleted"]
         self._edges += summary["edges"]
@@ -80,7 +80,7 @@ class ManifestBuilder:
         )
 
     def hashes(self, header: SnapshotHeader) -> SnapshotHashes:
-        """The hashes of the entries so far, with a header."""
+        """The hashes of a snapshot with this header and the entries added so far."""
         sums = {name: f"{total % _MODULUS:064x}" for name, total in self._sums.items()}
         return hashes_of(header, sums)
 
@@ -97,15 +97,15 @@ def header_of_facts(facts: SnapshotFacts, totals: ManifestBuilder) -> SnapshotHe
 
 
 def hashes_of(header: SnapshotHeader, sums: dict[str, str]) -> SnapshotHashes:
-    """The hashes of a snapshot, from the sums of the hashes of its entries."""
-    own = facts_hash(header)
-    lines = [f"header {own}", *(f"{kind.plural} {sums[kind.plural]}" for kind in KINDS)]
+    """The hashes of a snapshot, given the sums of the content hashes of each kind."""
+    header_hash = facts_hash(header)
+    lines = [f"header {header_hash}", *(f"{kind.plural} {sums[kind.plural]}" for kind in KINDS)]
     overall = hashlib.sha256("\n".join(lines).encode()).hexdigest()
-    return SnapshotHashes(header=own, overall=overall, **sums)
+    return SnapshotHashes(header=header_hash, overall=overall, **sums)
 
 
 def facts_hash(header: SnapshotHeader) -> str:
-    """The hash of the header without the export time, so that equal states have equal hashes."""
+    """The hash of the header; excludes the export time, so that it only depends on the state."""
     plain = msgspec.to_builtins(header)
     hashed_fields = {
         name: value for name, value in plain.items() if name not in ("exported_at", "hashes")

@@ -1,7 +1,7 @@
-"""Validate a snapshot in pieces, for several machines.
+"""Validates a snapshot in pieces, which several machines can check at the same time.
 
-`examine` checks some rows of a Parquet folder, and returns their problems, their references to
-other entries, and sums. `merge_pieces` combines the sums.
+`examine` checks some of the rows of a Parquet folder; it returns their problems, their references
+to other entries, and their totals. `merge_pieces` combines the totals of all pieces.
 """
 
 from collections import Counter
@@ -43,7 +43,7 @@ from lumos.snapshots.format.versions import upgrade_container
 PieceRow: TypeAlias = tuple[str, int, Any, Any, Any]
 
 _BY_PLURAL: Final = {kind.plural: kind for kind in KINDS}
-# The references that an entry of a kind can resolve, by their possible target kinds.
+# For each kind, the references that its entries can resolve, as the kinds that are valid targets.
 RESOLVES: Final = {
     GLOSSARY.plural: ("glossary",),
     USERS.plural: ("users", "users|groups"),
@@ -51,12 +51,15 @@ RESOLVES: Final = {
     JOBS.plural: ("datasets|jobs",),
     DATASETS.plural: ("datasets|jobs",),
 }
-# After these problems the sums cannot be correct.
+# With problems of these codes, the totals cannot be correct.
 _DAMAGE_CODES: Final = frozenset({"format", "truncated", "hash"})
 
 
 class PieceFinding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
-    """A finding in a piece: a problem, an unresolved reference, or the sums of the piece."""
+    """A finding in a piece: a problem, an unresolved reference, or the totals of the piece.
+
+    `what` is `problem`, `reference` or `sums`.
+    """
 
     what: str
     path: str = ""
@@ -67,7 +70,7 @@ class PieceFinding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Fals
     key: str = ""
 
 
-class _Sums(msgspec.Struct, frozen=True, kw_only=True):
+class _PieceTotals(msgspec.Struct, frozen=True, kw_only=True):
     """The totals of a piece, and its first and last key."""
 
     kind: str
@@ -87,7 +90,7 @@ class MergedPieces(NamedTuple):
 
 
 def examine(header: bytes, kind: str, rows: Iterable[PieceRow]) -> Iterator[dict[str, Any]]:
-    """Check some rows of a kind, in the order of the files; returns findings as plain rows."""
+    """Check rows of a kind, which have to be in the order of the files; yields findings as rows."""
     for file, group in groupby(rows, key=itemgetter(0)):
         piece = _Piece(header, file, list(group))
         for finding in _findings(piece, _BY_PLURAL[kind]):
@@ -101,30 +104,30 @@ def merge_pieces(
     files: Mapping[str, list[str]],
     codes: Iterable[str],
 ) -> MergedPieces:
-    """Combine the sums of all pieces; `codes` are the codes of their problems."""
+    """Combine the totals of all pieces; `codes` are the codes of the problems in all pieces."""
     totals = ManifestBuilder()
-    pieces = [msgspec.json.decode(text, type=_Sums) for text in summaries]
+    pieces = [msgspec.json.decode(text, type=_PieceTotals) for text in summaries]
     for piece in pieces:
         totals.add_summary(piece.totals)
     problems = list(_boundary_problems(pieces, files))
-    whole, decoded_header = _Piece(header, "", []), decode_header(header)
+    snapshot, decoded_header = _Piece(header, "", []), decode_header(header)
     if _DAMAGE_CODES.intersection(codes):
         broken: Counter[str] = Counter()
         for piece in pieces:
             broken[piece.kind] += piece.broken
-        problems.extend(check_missing(whole, decoded_header, totals.counts, broken))
+        problems.extend(check_missing(snapshot, decoded_header, totals.counts, broken))
     else:
-        problems.extend(check_manifest(whole, decoded_header, totals))
+        problems.extend(check_manifest(snapshot, decoded_header, totals))
     return MergedPieces(totals.counts, tuple(problems))
 
 
 def unresolved_problem(header: bytes, path: str, kinds: str, key: str) -> SnapshotProblem:
-    """The problem of a reference without a target."""
+    """The problem for a reference without a target."""
     return dangling_problem(decode_header(header), path, tuple(kinds.split("|")), key)
 
 
 class _Piece(SnapshotContainer):
-    """Some rows of one file."""
+    """A part of the rows of a file, as a container."""
 
     streamed = True
 
@@ -189,7 +192,7 @@ def _findings(piece: _Piece, kind: EntryKind) -> Iterator[PieceFinding]:
             key=reference.key,
         )
     first, last = piece.key_range
-    added = _Sums(
+    piece_totals = _PieceTotals(
         kind=kind.plural,
         file=piece.file,
         row=piece.first_row,
@@ -198,20 +201,20 @@ def _findings(piece: _Piece, kind: EntryKind) -> Iterator[PieceFinding]:
         totals=totals.summary(),
         broken=check.broken[kind.plural],
     )
-    yield PieceFinding(what="sums", text=msgspec.json.encode(added).decode())
+    yield PieceFinding(what="sums", text=msgspec.json.encode(piece_totals).decode())
 
 
 def _boundary_problems(
-    pieces: Iterable[_Sums], files: Mapping[str, list[str]]
+    pieces: Iterable[_PieceTotals], files: Mapping[str, list[str]]
 ) -> Iterator[SnapshotProblem]:
-    """Problems of pieces that do not start after the end of the previous piece."""
+    """Yield a problem for each piece that does not start after the last key of the previous one."""
     ranks = {name: rank for names in files.values() for rank, name in enumerate(names)}
     ordered = sorted(pieces, key=lambda piece: (piece.kind, ranks[piece.file], piece.row))
     for kind, group in groupby(ordered, key=lambda piece: piece.kind):
-        last = ""
+        last_key = ""
         for piece in group:
-            if piece.first <= last:
+            if piece.first <= last_key:
                 entry_path = f"{piece.file}[{piece.row}]"
-                error = order_error(Path(), entry_path, _BY_PLURAL[kind], piece.first, last)
+                error = order_error(Path(), entry_path, _BY_PLURAL[kind], piece.first, last_key)
                 yield SnapshotProblem.of(error)
-            last = piece.last
+            last_key = piece.last

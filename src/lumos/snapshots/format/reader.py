@@ -1,4 +1,4 @@
-"""Open snapshots and read their entries one by one."""
+"""Opens snapshots, and reads their entries one by one."""
 
 from collections.abc import Iterator
 from operator import attrgetter
@@ -41,7 +41,10 @@ from lumos.snapshots.format.versions import upgrade_container
 
 
 class EntryRecord(NamedTuple):
-    """An entry before it is decoded: position, key and JSON, and its stored JSON and hash."""
+    """An entry before it is decoded.
+
+    `body` is its JSON, upgraded to the current format; `stored` its JSON and hash as in the file.
+    """
 
     position: int
     key: str
@@ -50,9 +53,9 @@ class EntryRecord(NamedTuple):
 
 
 class OpenSnapshot:
-    """An opened snapshot; entries are ordered by name or URN.
+    """An open snapshot; entries are ordered by name or URN.
 
-    Errors in an entry are raised when it is reached, with its path.
+    An error in an entry is raised, with the path of the entry, when the entry is read.
     """
 
     def __init__(self, file: Path, container: SnapshotContainer) -> None:
@@ -61,8 +64,8 @@ class OpenSnapshot:
         try:
             self.header: SnapshotHeader = decode_header(container.header)
         except MalformedJson as problem:
-            entry_path = container.header_path(problem.path.removeprefix("."))
-            raise self.format_error(entry_path, problem) from None
+            path = container.header_path(problem.path.removeprefix("."))
+            raise self.format_error(path, problem) from None
 
     def __enter__(self) -> Self:
         return self
@@ -95,7 +98,7 @@ class OpenSnapshot:
         return self.entries(OTHERS)
 
     def entries(self, kind: EntryKind) -> Iterator[Any]:
-        """All entries of a kind; their hashes and their number are checked."""
+        """Yield all entries of a kind; checks their hashes and their number."""
         for record in self.records(kind):
             yield self.entry(kind, record)
 
@@ -116,34 +119,36 @@ class OpenSnapshot:
         return value
 
     def records(self, kind: EntryKind) -> Iterator[EntryRecord]:
-        """All records of a kind in order; raises an error for duplicates or wrong counts."""
+        """Yield all records of a kind in order; raises errors for duplicates and wrong counts."""
         stored = self.container.entries(kind)
-        found = 0
-        unordered = (self._record(kind, entry) for entry in stored)
+        count = 0
+        in_file_order = (self._record(kind, entry) for entry in stored)
         records = (
-            unordered if self.container.streamed else iter(sorted(unordered, key=attrgetter("key")))
+            in_file_order
+            if self.container.streamed
+            else iter(sorted(in_file_order, key=attrgetter("key")))
         )
-        last = None
+        last_key = None
         for record in records:
-            if last is not None and record.key <= last:
+            if last_key is not None and record.key <= last_key:
                 entry_path = self.container.path_of(kind, record.position)
-                raise order_error(self.file, entry_path, kind, record.key, last)
-            last = record.key
-            found += 1
+                raise order_error(self.file, entry_path, kind, record.key, last_key)
+            last_key = record.key
+            count += 1
             yield record
-        self.check_count(kind, found)
+        self.check_count(kind, count)
 
     def check_count(self, kind: EntryKind, found: int) -> None:
         """Raise an error if the number of entries differs from the header."""
         counts = self.header.counts
         expected = getattr(counts, kind.plural) if counts else found
-        entry_path = self.container.header_path(f"counts.{kind.plural}")
+        path = self.container.header_path(f"counts.{kind.plural}")
         text = f"Expected {expected} {kind.plural}, found {found}"
         if found < expected:
-            raise TruncatedSnapshot(self.file, entry_path, f"{text}: its end is missing.")
-        # Legacy layouts did not count everything.
+            raise TruncatedSnapshot(self.file, path, f"{text}: its end is missing.")
+        # The counts in legacy layouts are incomplete.
         if found > expected and self.header.hashes is not None:
-            raise EditedSnapshot(self.file, entry_path, f"{text}: some were added.")
+            raise EditedSnapshot(self.file, path, f"{text}: some were added.")
 
     def check_header(self) -> None:
         """Raise an error if the header does not match its hash."""
@@ -177,7 +182,7 @@ def open_snapshot(path: str | Path) -> OpenSnapshot:
 
 
 def open_container(file: Path) -> SnapshotContainer:
-    """Open a file or folder, upgraded to the current version of the format."""
+    """Open a file or folder; its content is upgraded to the current version of the format."""
     encoding = encoding_of(file)
     try:
         container = encoding.open(file)
@@ -197,9 +202,11 @@ def split_stored(stored: StoredJson) -> HashedEntry:
     return split_hash(body) if content_hash is None else HashedEntry(body, content_hash)
 
 
-def order_error(file: Path, entry_path: str, kind: EntryKind, key: str, last: str) -> SnapshotError:
-    """The error for an entry that is out of order or a duplicate."""
-    if key == last:
+def order_error(
+    file: Path, entry_path: str, kind: EntryKind, key: str, previous_key: str
+) -> SnapshotError:
+    """The error for an entry that is a duplicate, or out of order."""
+    if key == previous_key:
         return DuplicateEntry(file, entry_path, f"The {kind.singular} '{key}' is duplicated.")
-    text = f"'{key}' must not follow '{last}': entries are ordered by {kind.key}."
+    text = f"'{key}' must not follow '{previous_key}': entries are ordered by {kind.key}."
     return EntryOutOfOrder(file, entry_path, text)

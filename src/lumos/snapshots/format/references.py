@@ -9,7 +9,7 @@ from lumos.snapshots.format.codec import MalformedJson, key_of
 from lumos.snapshots.format.document import DATASETS, GLOSSARY, GROUPS, JOBS, USERS, EntryKind
 
 # Nodes of lineage: datasets and jobs.
-_NODES: Final = (DATASETS.plural, JOBS.plural)
+_LINEAGE_NODES: Final = (DATASETS.plural, JOBS.plural)
 _TERMS: Final = (GLOSSARY.plural,)
 _USERS: Final = (USERS.plural,)
 _GROUPS: Final = (GROUPS.plural,)
@@ -18,7 +18,7 @@ _PEOPLE: Final = (USERS.plural, GROUPS.plural)
 
 
 class EntryReference(NamedTuple):
-    """A reference of an entry: the path and index inside the entry, and the target."""
+    """A reference from an entry: its path and index inside the entry, and its target."""
 
     path: str
     number: int | None
@@ -37,8 +37,8 @@ class EntryReference(NamedTuple):
 
     @property
     def is_lineage(self) -> bool:
-        """Whether it is an edge of lineage."""
-        return self.kinds is _NODES
+        """Whether the reference is a lineage edge."""
+        return self.kinds is _LINEAGE_NODES
 
 
 class DanglingReference(NamedTuple):
@@ -64,9 +64,11 @@ class ReferenceIndex:
         for reference in references_of(value):
             if not reference.is_checked:
                 continue
-            # Datasets come last, after all users, groups and terms.
-            is_complete = kind is DATASETS and reference.kinds is not _NODES
-            if not self._is_resolved(reference) and (not is_complete or self._lists(reference)):
+            # All users, groups and terms are known by now, because datasets come last.
+            is_complete = kind is DATASETS and reference.kinds is not _LINEAGE_NODES
+            if not self._is_resolved(reference) and (
+                not is_complete or self._has_entries_for(reference)
+            ):
                 self._unresolved.append(DanglingReference(kind, position, reference))
 
     def add_broken(self, kind: EntryKind, body: bytes) -> None:
@@ -76,19 +78,20 @@ class ReferenceIndex:
                 self._known[kind.plural].add(key_of(kind, body))
 
     def dangling(self) -> Iterator[DanglingReference]:
-        """The references that no entry resolves, once all entries were added.
+        """Yield the references without a target; call it after all entries were added.
 
-        Kinds that the snapshot does not list at all are not checked, except for lineage.
+        References to kinds of which the snapshot has no entries are not checked, except for
+        lineage.
         """
         for entry in self._unresolved:
-            is_listed = entry.reference.is_lineage or self._lists(entry.reference)
-            if is_listed and not self._is_resolved(entry.reference):
+            is_checked = entry.reference.is_lineage or self._has_entries_for(entry.reference)
+            if is_checked and not self._is_resolved(entry.reference):
                 yield entry
 
     def _is_resolved(self, reference: EntryReference) -> bool:
         return any(reference.key in self._known[name] for name in reference.kinds)
 
-    def _lists(self, reference: EntryReference) -> bool:
+    def _has_entries_for(self, reference: EntryReference) -> bool:
         return any(self._known[name] for name in reference.kinds)
 
 
@@ -111,9 +114,9 @@ def references_of(value: Any) -> Iterable[EntryReference]:
 def _dataset_references(dataset: CatalogEntry) -> Iterator[EntryReference]:
     if dataset.lineage is not None:
         for index, edge in enumerate(dataset.lineage.upstream):
-            yield EntryReference("lineage.upstream", index, _NODES, edge.urn)
+            yield EntryReference("lineage.upstream", index, _LINEAGE_NODES, edge.urn)
         for index, edge in enumerate(dataset.lineage.downstream):
-            yield EntryReference("lineage.downstream", index, _NODES, edge.urn)
+            yield EntryReference("lineage.downstream", index, _LINEAGE_NODES, edge.urn)
     if dataset.ownership is not None:
         for index, owner in enumerate(dataset.ownership.owners):
             kinds = _GROUPS if owner.kind == "group" else _USERS
@@ -123,15 +126,15 @@ def _dataset_references(dataset: CatalogEntry) -> Iterator[EntryReference]:
     for index, field in enumerate(dataset.schema.fields if dataset.schema else ()):
         if field.terms:
             yield from _references(f"schema.fields[{index}].terms", _TERMS, field.terms)
-        for number, note in enumerate(field.nested):
-            if note.terms:
+        for number, nested in enumerate(field.nested):
+            if nested.terms:
                 path = f"schema.fields[{index}].nested[{number}].terms"
-                yield from _references(path, _TERMS, note.terms)
+                yield from _references(path, _TERMS, nested.terms)
 
 
 def _job_references(job: Job) -> Iterator[EntryReference]:
-    yield from _references("inputs", _NODES, job.inputs)
-    yield from _references("outputs", _NODES, job.outputs)
+    yield from _references("inputs", _LINEAGE_NODES, job.inputs)
+    yield from _references("outputs", _LINEAGE_NODES, job.outputs)
     if job.owner is not None:
         yield EntryReference("owner", None, _PEOPLE, job.owner)
 

@@ -1,4 +1,4 @@
-"""Validate a snapshot, and report every problem with its path."""
+"""Validates a snapshot; reports each problem with its path."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,9 +19,9 @@ from lumos.snapshots.format.references import ReferenceIndex
 
 
 class Validation:
-    """The problems of a snapshot, found during iteration.
+    """The problems of a snapshot, which is validated during the iteration.
 
-    `counts` is complete when the iteration has ended.
+    `counts` is complete after the iteration.
     """
 
     def __init__(self, path: str | Path) -> None:

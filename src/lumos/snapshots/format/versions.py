@@ -1,7 +1,7 @@
-"""Upgrade snapshots to the current version of the format, step by step.
+"""Upgrades snapshots to the current version of the format, step by step.
 
-A new version adds a step to `STEPS` that converts headers and entries of the previous version.
-Streams are upgraded while they are read.
+For each new version, a step is added to `STEPS`, which converts headers and entries of the previous
+version. Entries are upgraded while they are read.
 """
 
 import re
@@ -21,10 +21,10 @@ _VERSION: Final = re.compile(r"(\d{1,4})\.(\d{1,4})(\.\d{1,4})?", re.ASCII)
 
 
 class FormatUpgrade(NamedTuple):
-    """The step from one version to the next; the functions convert plain JSON.
+    """The step from one version to the version `to`; its functions convert plain JSON.
 
-    `paths` maps paths of the new header to paths of the old one. `downgrade` converts an entry
-    back, so that its hash can be checked if the layout differs.
+    `paths` maps paths of the new header to paths of the old header. `downgrade` converts an entry
+    back, to check its hash if the layout of its JSON differs.
     """
 
     to: str
@@ -34,14 +34,14 @@ class FormatUpgrade(NamedTuple):
     downgrade: Callable[[EntryKind, Any], Any] | None = None
 
 
-def _entry_of_1_0(_kind: EntryKind, entry: Any) -> Any:
+def _upgrade_entry_of_1_0(_kind: EntryKind, entry: Any) -> Any:
     """Rename `carried` to `raw`; entries of `others` had no other keys in format 1.0."""
     if not isinstance(entry, dict):
         return entry
     return {"raw" if key == "carried" else key: value for key, value in entry.items()}
 
 
-def _entry_as_in_1_0(kind: EntryKind, entry: Any) -> dict[str, Any]:
+def _downgrade_entry_to_1_0(kind: EntryKind, entry: Any) -> dict[str, Any]:
     return {
         "carried" if key == "raw" else key: value
         for key, value in entry.items()
@@ -59,8 +59,8 @@ STEPS: Final[dict[str, FormatUpgrade]] = {
     legacy_layout.FLAT: FormatUpgrade(
         "1.1", legacy_layout.header_of_flat, legacy_layout.convert_entry, legacy_layout.FLAT_PATHS
     ),
-    # The header does not change, so that its hash can be checked.
-    "1.0": FormatUpgrade("1.1", dict, _entry_of_1_0, downgrade=_entry_as_in_1_0),
+    # The header is not changed, so that its hash can be checked.
+    "1.0": FormatUpgrade("1.1", dict, _upgrade_entry_of_1_0, downgrade=_downgrade_entry_to_1_0),
 }
 
 
@@ -148,7 +148,7 @@ def _version(file: Path, header: Mapping[str, Any]) -> str:
 
 
 def _refuse_number(file: Path, version: float) -> NoReturn:
-    """Raise an error for a version that is a number, because 1.10 would be read as 1.1."""
+    """Raise an error for a version that is a number: the number 1.10 is equal to 1.1."""
     if version > float(FORMAT_VERSION):
         raise _version_error(file, str(float(version)), FORMAT_VERSION)
     problem = f"{version} is a number. Put the version in quotes: '{FORMAT_VERSION}'."

@@ -1,4 +1,4 @@
-"""Write snapshots atomically; equal states give equal bytes."""
+"""Writes snapshots atomically; snapshots of the same state have the same bytes."""
 
 import heapq
 import os
@@ -74,7 +74,7 @@ class EntrySorter:
             self._spill()
 
     def sorted_entries(self) -> Iterator[KeyedEntry]:
-        """All entries by key; entries with equal keys are adjacent."""
+        """All entries, sorted by key; entries with the same key are adjacent."""
         self._entries.sort()
         if not self._runs:
             return iter(self._entries)
@@ -117,13 +117,14 @@ def write_snapshot(
     jobs: Iterable[Job] = (),
     others: Iterable[CatalogEntity] = (),
 ) -> SnapshotHeader:
-    """Write a snapshot of entries in any order and return its header.
+    """Write a snapshot, and return its header; the entries may be in any order.
 
-    The extension of the path sets the encoding. An existing snapshot is replaced at the end.
+    The extension of the path sets the encoding. An existing snapshot is replaced after the new one
+    was written completely.
     """
     file = Path(path)
     encoding = encoding_of(file)
-    given: dict[EntryKind, Iterable[SnapshotEntry]] = {
+    entries: dict[EntryKind, Iterable[SnapshotEntry]] = {
         GLOSSARY: glossary,
         USERS: users,
         GROUPS: groups,
@@ -135,7 +136,7 @@ def write_snapshot(
         totals = ManifestBuilder()
         sorters = {kind: open_sorters.enter_context(EntrySorter(kind)) for kind in KINDS}
         for kind, sorter in sorters.items():
-            _collect(file, kind, given[kind], sorter, totals)
+            _collect(file, kind, entries[kind], sorter, totals)
         header = header_of_facts(facts, totals)
         bodies = {kind.plural: _check_duplicates(file, kind, sorters[kind]) for kind in KINDS}
         with _replace_atomically(file, is_folder=encoding.is_folder) as temporary:
@@ -153,9 +154,9 @@ def _collect(
     sorter: EntrySorter,
     totals: ManifestBuilder,
 ) -> None:
-    keyed = attrgetter(kind.key)
+    get_key = attrgetter(kind.key)
     for value in values:
-        key = keyed(value)
+        key = get_key(value)
         try:
             body = canonical(value)
         except UnicodeEncodeError:
@@ -172,8 +173,8 @@ def _collect(
 
 
 def _check_numbers(file: Path, kind: EntryKind, key: str, body: bytes) -> None:
-    # Unknown values are omitted, so null only occurs in extras, inside a text, or in place of a
-    # number that JSON cannot represent.
+    # Unknown values are omitted. So null only occurs in extras, inside text, or in place of a
+    # number that JSON cannot represent, such as NaN.
     if b":null" not in body:
         return
     try:
@@ -186,18 +187,18 @@ def _check_numbers(file: Path, kind: EntryKind, key: str, body: bytes) -> None:
 
 
 def _check_duplicates(file: Path, kind: EntryKind, sorter: EntrySorter) -> Iterator[KeyedEntry]:
-    last = None
+    last_key = None
     for entry in sorter.sorted_entries():
         key = entry[0]
-        if key == last:
+        if key == last_key:
             raise DuplicateEntry(file, kind.plural, f"The {kind.singular} '{key}' was given twice.")
-        last = key
+        last_key = key
         yield entry
 
 
 @contextmanager
 def _replace_atomically(file: Path, *, is_folder: bool) -> Iterator[Path]:
-    """A temporary path that replaces the file when the block ends without an error."""
+    """Yield a temporary path; if the block ends without an error, it replaces the file."""
     if file.is_dir():
         _check_replaceable(file, is_folder=is_folder)
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -206,10 +207,10 @@ def _replace_atomically(file: Path, *, is_folder: bool) -> Iterator[Path]:
         yield temporary
         _sync(temporary)
         if file.is_dir():
-            before = file.with_name(f".{file.name}.{uuid.uuid4().hex[:8]}.old")
-            file.rename(before)
+            old = file.with_name(f".{file.name}.{uuid.uuid4().hex[:8]}.old")
+            file.rename(old)
             temporary.rename(file)
-            shutil.rmtree(before)
+            shutil.rmtree(old)
         else:
             os.replace(temporary, file)
     finally:
@@ -220,10 +221,10 @@ def _replace_atomically(file: Path, *, is_folder: bool) -> Iterator[Path]:
 
 
 def _sync(temporary: Path) -> None:
-    """Flush the written files to disk before they replace anything."""
+    """Flush the new files to disk before they replace the old ones."""
     for file in temporary.iterdir() if temporary.is_dir() else (temporary,):
-        with file.open("rb") as written:
-            os.fsync(written.fileno())
+        with file.open("rb") as stream:
+            os.fsync(stream.fileno())
 
 
 def _check_replaceable(folder: Path, *, is_folder: bool) -> None:
@@ -233,8 +234,8 @@ def _check_replaceable(folder: Path, *, is_folder: bool) -> None:
         return
     other_files = names - _files_of_snapshot(folder)
     if other_files:
-        named = f", such as {min(other_files)}" if is_folder else ""
-        problem = f"There is already a folder of this name with other files{named}."
+        example = f", such as {min(other_files)}" if is_folder else ""
+        problem = f"There is already a folder of this name with other files{example}."
         raise SnapshotError(folder, "", problem)
 
 

@@ -154,7 +154,7 @@ class AzureQueue(EventSource):
         login = self._credentials.current()
         response = self._http.send(
             method,
-            login.address(url),
+            login.authenticate_url(url),
             headers=partial(login.headers, AzureRequest(method, url, {})),
             retries=STORAGE_RETRIES,
         )

@@ -11,7 +11,7 @@ from lumos.config.sources import AzureSourceSettings
 from lumos.storage.interface import StorageAccess
 
 _PUBLIC: Final = "core.windows.net"
-# The host of an account, for either of its two APIs.
+# The host of an account, for its Blob or its Data Lake API.
 _HOST: Final = re.compile(r"([^./]+)\.(?:blob|dfs)\.([^/:]+)")
 
 
@@ -31,13 +31,13 @@ class ContainerAddress(NamedTuple):
     def parse(cls, authority: str) -> "ContainerAddress | None":
         """Parse `name@account.dfs.domain`."""
         name, _, host = authority.partition("@")
-        found = _HOST.fullmatch(host)
+        match = _HOST.fullmatch(host)
         # A colon before the @ would start a password.
-        return None if found is None or not name or ":" in name else cls(name, *found.groups())
+        return None if match is None or not name or ":" in name else cls(name, *match.groups())
 
     @property
     def account_url(self) -> str:
-        """The URL of its account in its cloud."""
+        """The URL of the container's account."""
         return f"https://{self.account}.blob.{self.suffix}"
 
 
@@ -59,8 +59,8 @@ class AzureAccess(StorageAccess, frozen=True, kw_only=True):
     def of(cls, source: AzureSourceSettings) -> Self:
         """The access for a section of the configuration."""
         text = source.connection_string.reveal() if source.connection_string else ""
-        in_string = cls._of_text(text)
-        own = {
+        from_string = cls._from_connection_string(text)
+        settings = {
             "account": source.account or "",
             "endpoint_url": source.endpoint_url or "",
             "account_key": source.account_key.reveal() if source.account_key else "",
@@ -69,11 +69,11 @@ class AzureAccess(StorageAccess, frozen=True, kw_only=True):
             "client_id": source.client_id or "",
             "client_secret": source.client_secret.reveal() if source.client_secret else "",
         }
-        given = {name: value for name, value in own.items() if value}
-        return replace(in_string, **given, anonymous=source.anonymous)
+        given_settings = {name: value for name, value in settings.items() if value}
+        return replace(from_string, **given_settings, anonymous=source.anonymous)
 
     @classmethod
-    def _of_text(cls, connection_string: str) -> Self:
+    def _from_connection_string(cls, connection_string: str) -> Self:
         """The access in a connection string: `AccountName=...;AccountKey=...`."""
         pairs = (part.partition("=") for part in connection_string.split(";"))
         settings = {name.strip().lower(): value.strip() for name, _, value in pairs}
@@ -91,39 +91,41 @@ class AzureAccess(StorageAccess, frozen=True, kw_only=True):
 
     def resolve(self, environment: Mapping[str, str] = os.environ) -> "AzureAccess":
         """The access completed with account and endpoint from the environment."""
-        account, in_string = self._from_environment(environment)
-        own_account = self.account or account or _account_in(self.endpoint_url)
+        environment_account, from_string = self._from_environment(environment)
+        account = self.account or environment_account or _account_in(self.endpoint_url)
         endpoint = self.endpoint_url or (
-            in_string.endpoint_url if account in ("", own_account) else ""
+            from_string.endpoint_url if environment_account in ("", account) else ""
         )
-        return replace(self, account=own_account, endpoint_url=endpoint.rstrip("/"))
+        return replace(self, account=account, endpoint_url=endpoint.rstrip("/"))
 
     def with_keys(self, environment: Mapping[str, str] = os.environ) -> "AzureAccess":
         """The access with keys of the account from the environment, if it has no credentials."""
-        account, in_string = self._from_environment(environment)
+        account, from_string = self._from_environment(environment)
         get = environment.get
-        has_own = self.account_key or self.sas_token or self.client_secret or self.anonymous
-        if has_own or account not in ("", self.account):
+        has_auth = self.account_key or self.sas_token or self.client_secret or self.anonymous
+        if has_auth or account not in ("", self.account):
             return self
-        if in_string.suffix != self.suffix:
+        if from_string.suffix != self.suffix:
             # Accounts in different clouds may have the same name.
-            in_string = AzureAccess()
-        key = get("AZURE_STORAGE_KEY") or get("AZURE_STORAGE_ACCOUNT_KEY") or in_string.account_key
-        sas = get("AZURE_STORAGE_SAS_TOKEN") or in_string.sas_token
+            from_string = AzureAccess()
+        key = (
+            get("AZURE_STORAGE_KEY") or get("AZURE_STORAGE_ACCOUNT_KEY") or from_string.account_key
+        )
+        sas = get("AZURE_STORAGE_SAS_TOKEN") or from_string.sas_token
         return replace(self, account_key=key, sas_token=sas)
 
     def _from_environment(self, environment: Mapping[str, str]) -> "tuple[str, AzureAccess]":
-        """The account in the environment, and its connection string as an access."""
+        """The account in the environment, and the access in its connection string."""
         get = environment.get
-        in_string = self._of_text(get("AZURE_STORAGE_CONNECTION_STRING", ""))
-        named = get("AZURE_STORAGE_ACCOUNT") or get("AZURE_STORAGE_ACCOUNT_NAME")
-        return named or in_string.account, in_string
+        from_string = self._from_connection_string(get("AZURE_STORAGE_CONNECTION_STRING", ""))
+        account = get("AZURE_STORAGE_ACCOUNT") or get("AZURE_STORAGE_ACCOUNT_NAME")
+        return account or from_string.account, from_string
 
     @property
     def suffix(self) -> str:
         """The domain of the account's cloud."""
-        found = _HOST.search(self.endpoint_url)
-        return _PUBLIC if found is None else found.group(2)
+        match = _HOST.search(self.endpoint_url)
+        return _PUBLIC if match is None else match.group(2)
 
     def container(self, name: str) -> ContainerAddress:
         """A container of this account."""
@@ -136,8 +138,8 @@ class AzureAccess(StorageAccess, frozen=True, kw_only=True):
     def for_container(self, container: ContainerAddress) -> "AzureAccess":
         """The access for a container, without secrets of other accounts.
 
-        Tables may refer to any container. An identity is valid in all accounts of its cloud, so
-        only keys and signatures are dropped; other clouds are accessed anonymously.
+        Tables may refer to files in any container. In another account of the same cloud, keys and
+        SAS tokens are not used, but identities are. Other clouds are accessed anonymously.
         """
         if not self.account or self.contains(container):
             return self
@@ -155,5 +157,5 @@ class AzureAccess(StorageAccess, frozen=True, kw_only=True):
 
 
 def _account_in(endpoint: str) -> str:
-    found = _HOST.search(endpoint)
-    return "" if found is None else found.group(1)
+    match = _HOST.search(endpoint)
+    return "" if match is None else match.group(1)

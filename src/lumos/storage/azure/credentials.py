@@ -1,4 +1,4 @@
-"""Logins to an account: a key that signs requests, a signature in the URL, or a token."""
+"""Authentication in an Azure account: by account key, SAS token or bearer token."""
 
 import base64
 import hashlib
@@ -27,7 +27,7 @@ VERSION: Final = "2021-12-02"
 _SCOPE: Final = "https://storage.azure.com/.default"
 # An error code of Microsoft Entra.
 _ENTRA_ERROR: Final = re.compile(r"AADSTS\d+.*")
-# Headers whose values are signed without their names, in this order.
+# The headers of which only the values are signed, in this order.
 _SIGNED_HEADERS = (
     "content-encoding", "content-language", "content-length", "content-md5", "content-type",
     "date", "if-modified-since", "if-match", "if-none-match", "if-unmodified-since", "range",
@@ -42,16 +42,16 @@ class AzureRequest(NamedTuple):
     headers: Mapping[str, str]
 
 
-class AzureLogin(msgspec.Struct, frozen=True, kw_only=True):
-    """No login, for public containers; subclasses authenticate requests."""
+class AzureAuth(msgspec.Struct, frozen=True, kw_only=True):
+    """Anonymous access to public containers; subclasses authenticate requests."""
 
     expires: float | None = None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({MASK})"
 
-    def address(self, url: str) -> str:
-        """The URL to send the request to."""
+    def authenticate_url(self, url: str) -> str:
+        """The URL to send the request to, with the SAS token if there is one."""
         return url
 
     def headers(self, request: AzureRequest) -> Mapping[str, str]:
@@ -67,7 +67,7 @@ class AzureLogin(msgspec.Struct, frozen=True, kw_only=True):
         return text
 
 
-class SharedKey(AzureLogin, frozen=True):
+class SharedKey(AzureAuth, frozen=True):
     """The key of an account, which grants full access to it.
 
     Requests are signed here, because azure-identity does not support account keys.
@@ -78,23 +78,23 @@ class SharedKey(AzureLogin, frozen=True):
 
     def headers(self, request: AzureRequest) -> Mapping[str, str]:
         now = format_datetime(datetime.now(UTC), usegmt=True)
-        sent = {**request.headers, "x-ms-date": now, "x-ms-version": VERSION}
-        text = self._text_to_sign(request, {name.lower(): value for name, value in sent.items()})
+        headers = {**request.headers, "x-ms-date": now, "x-ms-version": VERSION}
+        text = self._text_to_sign(request, {name.lower(): value for name, value in headers.items()})
         try:
             key = base64.b64decode(self.key, validate=True)
         except ValueError:
             raise NoCredentials("the account key is not valid base64") from None
         signature = base64.b64encode(hmac.digest(key, text.encode(), hashlib.sha256)).decode()
-        return {**sent, "Authorization": f"SharedKey {self.account}:{signature}"}
+        return {**headers, "Authorization": f"SharedKey {self.account}:{signature}"}
 
     def _text_to_sign(self, request: AzureRequest, headers: Mapping[str, str]) -> str:
         parts = urlsplit(request.url)
-        own = sorted(name for name in headers if name.startswith("x-ms-"))
+        ms_headers = sorted(name for name in headers if name.startswith("x-ms-"))
         query = sorted((name.lower(), value) for name, value in parse_qsl(parts.query, True))
         return "\n".join((
             request.method,
             *(headers.get(name, "") for name in _SIGNED_HEADERS),
-            *(f"{name}:{headers[name]}" for name in own),
+            *(f"{name}:{headers[name]}" for name in ms_headers),
             f"/{self.account}{parts.path}",
             *(f"{name}:{value}" for name, value in query),
         ))  # fmt: skip
@@ -106,12 +106,12 @@ class SharedKey(AzureLogin, frozen=True):
         return text.replace(self.key, MASK)
 
 
-class SasToken(AzureLogin, frozen=True):
+class SasToken(AzureAuth, frozen=True):
     """A shared access signature, added to the query of every URL."""
 
     token: str
 
-    def address(self, url: str) -> str:
+    def authenticate_url(self, url: str) -> str:
         return f"{url}{'&' if '?' in url else '?'}{self._text}"
 
     @property
@@ -128,7 +128,7 @@ class SasToken(AzureLogin, frozen=True):
         return text
 
 
-class BearerToken(AzureLogin, frozen=True):
+class BearerToken(AzureAuth, frozen=True):
     """A token of Microsoft Entra."""
 
     token: str
@@ -145,35 +145,38 @@ class BearerToken(AzureLogin, frozen=True):
 
 
 class AzureCredentials:
-    """The login of an access; tokens are fetched on first use and renewed before they expire."""
+    """The credentials for an AzureAccess.
+
+    Tokens are fetched on first use and renewed before they expire.
+    """
 
     def __init__(self, access: AzureAccess, account: str) -> None:
         self._access = access
         self._account = account
         self._tokens = TokenCache(self._fetch)
 
-    def current(self) -> AzureLogin:
-        """A login that is valid for a few minutes."""
-        if self._static_login is not None:
-            return self._static_login
+    def current(self) -> AzureAuth:
+        """Authentication that is valid for a few minutes."""
+        if self._static_auth is not None:
+            return self._static_auth
         token = self._tokens.current()
         return BearerToken(token.text, expires=token.expires)
 
     def mask_secrets(self, text: str) -> str:
         """The text with all secrets masked."""
         text = (
-            self._static_login.mask_secrets(text)
-            if self._static_login
+            self._static_auth.mask_secrets(text)
+            if self._static_auth
             else self._tokens.mask_secrets(text)
         )
         secret = self._access.client_secret
         return text.replace(secret, MASK) if secret else text
 
     @cached_property
-    def _static_login(self) -> AzureLogin | None:
+    def _static_auth(self) -> AzureAuth | None:
         access = self._access
         if access.anonymous:
-            return AzureLogin()
+            return AzureAuth()
         if access.account_key:
             return SharedKey(self._account, access.account_key)
         return SasToken(access.sas_token) if access.sas_token else None
@@ -198,12 +201,12 @@ class AzureCredentials:
 
     @cached_property
     def _credential(self) -> Any:
-        """The client secret of the configuration, or else the default chain of azure-identity."""
+        """The client secret in the configuration, or else the default chain of azure-identity."""
         access = self._access
         identity = vendor_module("azure.identity", library="azure-identity", extra="azure")
         options = {
             "connection_verify": os.environ.get(CA_BUNDLE) or True,
-            # The public discovery service does not know other clouds.
+            # Microsoft's discovery service only knows the public cloud.
             "disable_instance_discovery": "AZURE_AUTHORITY_HOST" in os.environ,
         }
         tenant = access.tenant_id or os.environ.get("AZURE_TENANT_ID")

@@ -33,11 +33,11 @@ from lumos.storage.objects.bucket import (
     client_options,
     plain_etag,
 )
-from lumos.storage.objects.key_ranges import is_below_hidden
+from lumos.storage.objects.key_ranges import has_hidden_part
 from lumos.storage.objects.storage import ObjectStorage
 from lumos.storage.table_roots import LOG_FOLDERS, METADATA_FOLDER, is_iceberg
 
-# Azure allows larger pages than others and bills each request.
+# Azure bills each request, and allows larger pages than other vendors.
 _MAX_PAGE_SIZE: Final = 5000
 
 
@@ -45,7 +45,7 @@ class AzureContainer(ObjectBucket):
     """A container of Azure Blob Storage.
 
     Azure cannot start a listing at a given key, and accounts with hierarchical namespaces do not
-    list in key order, so this class relies on neither.
+    list keys in order, so this class relies on neither.
     """
 
     supports_suffix_ranges: ClassVar[bool] = False
@@ -66,11 +66,11 @@ class AzureContainer(ObjectBucket):
         folders: bool = False,
         limit: int = PAGE_SIZE,
     ) -> ObjectPage:
-        """Some blobs with a prefix that sort after a text."""
+        """A page of the blobs whose names start with a prefix and sort after a text."""
         query = {
             "restype": "container",
             "comp": "list",
-            # Some writers only mark folders in the metadata.
+            # Some writers mark folders only in the metadata.
             "include": "metadata",
             "maxresults": str(_MAX_PAGE_SIZE if limit == PAGE_SIZE else limit),
             **({"prefix": prefix} if prefix else {}),
@@ -83,7 +83,7 @@ class AzureContainer(ObjectBucket):
                 )
             page = _page(response.body)
             entries = [entry for entry in page.entries if entry.key > after]
-            # A page may be empty although others follow.
+            # A page may be empty even if more pages follow.
             if entries or page.folders or not page.token:
                 return page._replace(entries=entries)
             token = page.token
@@ -110,11 +110,11 @@ class AzureContainer(ObjectBucket):
             raise self._without_secrets(error_from_response(response.status, response.body))
 
     def _leaks_on_redirect(self) -> bool:
-        # The signature is part of the URL, which a redirect passes on as referrer.
+        # The SAS token is part of the URL, which is sent as the referrer after a redirect.
         return isinstance(self._credentials.current(), SasToken)
 
     def delete(self, keys: list[str]) -> None:
-        # One request each, since not all accounts support batches.
+        # One request per blob, since not all accounts support batches.
         self._delete_each(self._remove, keys)
 
     def _remove(self, key: str) -> None:
@@ -135,11 +135,11 @@ class AzureContainer(ObjectBucket):
         path = quote(f"/{name}/{key}" if key else f"/{name}", safe="/-._~")
         query_string = f"?{urlencode(query, quote_via=quote)}" if query else ""
         url = f"{self._access.account_url(self._container)}{path}{query_string}"
-        login = self._credentials.current()
+        auth = self._credentials.current()
         return self._http.send(
             method,
-            login.address(url),
-            headers=partial(login.headers, AzureRequest(method, url, headers)),
+            auth.authenticate_url(url),
+            headers=partial(auth.headers, AzureRequest(method, url, headers)),
             body=body,
             retries=self._retries,
             max_bytes=None if key else MAX_RESPONSE_BYTES,
@@ -183,20 +183,20 @@ def _entry(node: ElementTree.Element) -> ObjectEntry:
 
 def _is_folder(node: ElementTree.Element) -> bool:
     kind = node.findtext("Properties/ResourceType", "")
-    mark = next(
+    folder_flag = next(
         (item.text for item in node.iterfind("Metadata/*") if item.tag.lower() == "hdi_isfolder"),
         "",
     )
-    return kind == "directory" or (mark or "").lower() == "true"
+    return kind == "directory" or (folder_flag or "").lower() == "true"
 
 
 def _name(node: ElementTree.Element) -> str:
-    found = node.find("Name")
-    if found is None:
+    name = node.find("Name")
+    if name is None:
         raise ValueError("a blob without a name")
-    text = found.text or ""
+    text = name.text or ""
     # Names that XML cannot represent are encoded.
-    return unquote(text) if found.get("Encoded") == "true" else text
+    return unquote(text) if name.get("Encoded") == "true" else text
 
 
 @lru_cache(maxsize=10_000)
@@ -216,7 +216,7 @@ class _Folder(NamedTuple):
 
 
 class AzureStorage(ObjectStorage[AzureContainer]):
-    """Paths are `abfss://container@account.dfs.core.windows.net/key`, with keys not encoded.
+    """Paths are `abfss://container@account.dfs.core.windows.net/key`; keys are not encoded.
 
     A root is divided by folders, since Azure cannot start a listing at a given key.
     """
@@ -258,8 +258,8 @@ class AzureStorage(ObjectStorage[AzureContainer]):
                 if folder.roots:
                     return folder.roots, []
                 if len(folder.entries) > MAX_ITEMS_IN_SPLIT:
-                    found = [self._to_listed_file(bucket, each) for each in folder.entries]
-                    return [*found], folder.subfolders
+                    files = [self._to_listed_file(bucket, each) for each in folder.entries]
+                    return [*files], folder.subfolders
                 page = ObjectPage(folder.entries, [], "")
                 items = self._items_in(bucket, folder_prefix, [page], deep=True, tables=False)
                 return list(items), folder.subfolders
@@ -297,8 +297,8 @@ class AzureStorage(ObjectStorage[AzureContainer]):
     def _single_file(self, bucket: AzureContainer, key: str) -> list[ListingItem]:
         """The blob whose key is the root, if it exists."""
         entries = (entry for page in bucket.pages(key, folders=True) for entry in page.entries)
-        found = next((entry for entry in entries if entry.key == key), None)
-        return [] if found is None else [self._to_listed_file(bucket, found)]
+        blob = next((entry for entry in entries if entry.key == key), None)
+        return [] if blob is None else [self._to_listed_file(bucket, blob)]
 
     def _folder(self, bucket: AzureContainer, prefix: str, *, tables: bool) -> _Folder:
         entries: list[ObjectEntry] = []
@@ -319,7 +319,7 @@ class AzureStorage(ObjectStorage[AzureContainer]):
         subfolders = [
             self._folder_path(bucket, folder)
             for folder in folders
-            if not is_below_hidden(prefix, folder)
+            if not has_hidden_part(prefix, folder)
         ]
         return _Folder(entries, subfolders, roots)
 

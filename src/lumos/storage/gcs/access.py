@@ -16,7 +16,7 @@ _GOOGLE: Final = "https://storage.googleapis.com"
 class GcsAccess(StorageAccess, frozen=True, kw_only=True):
     """Endpoint and credentials of buckets; empty values come from the environment.
 
-    `project` is billed for requests if the requester pays.
+    `project` is billed for requests to buckets whose requesters pay.
     """
 
     secret_fields: ClassVar[tuple[str, ...]] = ("credentials",)
@@ -29,7 +29,7 @@ class GcsAccess(StorageAccess, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, source: GcsSourceSettings) -> Self:
-        """The access for a section; the contents of a key file are included if it is readable."""
+        """The access for a section of the configuration; a readable key file is included."""
         text = source.credentials.reveal() if source.credentials else ""
         file = source.credentials_file or ""
         if file and not text:
@@ -44,7 +44,7 @@ class GcsAccess(StorageAccess, frozen=True, kw_only=True):
         )
 
     def resolve(self, environment: Mapping[str, str] = os.environ) -> "GcsAccess":
-        """The access with the endpoint filled in; emulators use no credentials."""
+        """The access with an endpoint; an emulator is accessed anonymously."""
         emulator = environment.get("STORAGE_EMULATOR_HOST", "")
         if self.endpoint_url or not emulator:
             return replace(self, endpoint_url=(self.endpoint_url or _GOOGLE).rstrip("/"))

@@ -1,4 +1,4 @@
-"""Tokens for Google Cloud Storage, which google-auth gets from keys, logins or federation."""
+"""Tokens for Google Cloud Storage, which google-auth gets from keys, user logins or federation."""
 
 import json
 import logging
@@ -23,7 +23,7 @@ _GoogleCredentials: TypeAlias = Any
 
 
 class GcsCredentials:
-    """The tokens of an access, found on first use and renewed before they expire."""
+    """The tokens for a GcsAccess, fetched on first use and renewed before they expire."""
 
     def __init__(self, access: GcsAccess, scopes: Sequence[str] = _SCOPES) -> None:
         self._access = access
@@ -54,7 +54,7 @@ class GcsCredentials:
         except NoCredentials:
             raise
         except (errors.RefreshError, errors.TransportError) as problem:
-            # Further arguments contain the whole response.
+            # The other arguments contain the entire response, so they are not shown.
             text = self.mask_secrets(redact(" ".join(str(problem.args[0]).split())))[:300]
             raise NoCredentials(f"Google returned no token: {text}", code="NoToken") from None
         expiry = self._google_credentials.expiry
@@ -72,24 +72,26 @@ class GcsCredentials:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                # Scopes are added later: with scopes, google-auth would request the project.
+                # Scopes are added below: with scopes, google-auth would look for a project.
                 if access.credentials or access.credentials_file:
                     document = json.loads(access.credentials or _text(access.credentials_file))
-                    found, _ = auth.load_credentials_from_dict(document, request=self._request)
+                    credentials, _ = auth.load_credentials_from_dict(
+                        document, request=self._request
+                    )
                 else:
-                    found, _ = auth.default(request=self._request)
+                    credentials, _ = auth.default(request=self._request)
             except errors.DefaultCredentialsError as problem:
-                # The cause names the missing keys; other errors may quote the credentials.
+                # A MalformedError names the missing keys; other causes may quote the credentials.
                 cause = problem.__cause__
-                known = cause if isinstance(cause, errors.MalformedError) else problem
-                text = redact(" ".join(str(known.args[0]).split()))[:300].rstrip(".")
+                shown = cause if isinstance(cause, errors.MalformedError) else problem
+                text = redact(" ".join(str(shown.args[0]).split()))[:300].rstrip(".")
                 if "default credentials were not found" in text:
                     raise NoCredentials("no credentials were found", code="NoCredentials") from None
                 raise NoCredentials(f"{source} contains no Google credentials: {text}") from None
             except (AttributeError, TypeError, ValueError):
                 # The message may quote the credentials.
                 raise NoCredentials(f"{source} contains no Google credentials") from None
-        return _google("google.auth.credentials").with_scopes_if_required(found, self._scopes)
+        return _google("google.auth.credentials").with_scopes_if_required(credentials, self._scopes)
 
 
 def _google(name: str) -> Any:

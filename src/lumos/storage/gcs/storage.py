@@ -37,7 +37,7 @@ class GcsBucket(ObjectBucket):
 
     _access: GcsAccess
     _credentials: GcsCredentials
-    # Billing a project needs permissions in it, so this is only set if a bucket requires it.
+    # Only set if the bucket requires it, because billing a project needs permissions in it.
     _billing_header: Mapping[str, str] = MappingProxyType({})
 
     def page(
@@ -120,7 +120,7 @@ class GcsBucket(ObjectBucket):
 
     def _new_store(self) -> ByteStore:
         if self._access.project and not self._billing_header:
-            # Any response shows whether the requester pays.
+            # Send any request, to find out whether the requester pays for this bucket.
             with suppress(StorageFault):
                 self.page("", limit=1)
         options = client_options()
@@ -130,16 +130,16 @@ class GcsBucket(ObjectBucket):
             self.name,
             base_url=self._access.endpoint_url,
             skip_signature=self._access.anonymous,
-            credential_provider=None if self._access.anonymous else self._credential,
+            credential_provider=None if self._access.anonymous else self._credential_for_obstore,
             client_options=options,
             retry_config=self._obstore_retries(),
         )
 
-    def _credential(self) -> "GCSCredential":
-        found = self._credentials.current()
-        assert found is not None, "anonymous access has no credentials"
-        expires = None if found.expires is None else datetime.fromtimestamp(found.expires, UTC)
-        return {"token": found.text, "expires_at": expires}
+    def _credential_for_obstore(self) -> "GCSCredential":
+        token = self._credentials.current()
+        assert token is not None, "anonymous access has no credentials"
+        expires = None if token.expires is None else datetime.fromtimestamp(token.expires, UTC)
+        return {"token": token.text, "expires_at": expires}
 
 
 REQUESTER_PAYS: Final = "UserProjectMissing"
@@ -148,7 +148,10 @@ _FIELDS: Final = "items(name,size,updated,generation,storageClass),prefixes,next
 
 
 def page_query(prefix: str, after: str, token: str, *, folders: bool, limit: int) -> dict[str, str]:
-    """The query for a page; requests one more key, since Google includes the key `after`."""
+    """The query parameters that request a page.
+
+    With `after`, one more key is requested, since Google's response includes the key `after`.
+    """
     return {
         "prefix": prefix,
         "maxResults": str(limit + bool(after)),
@@ -160,7 +163,7 @@ def page_query(prefix: str, after: str, token: str, *, folders: bool, limit: int
 
 
 def page_of(body: bytes, *, after: str, limit: int) -> ObjectPage:
-    """The page of a response."""
+    """Parse the page in a response."""
     try:
         document = json.loads(body)
         entries = [_entry(item) for item in document.get("items", ())]
@@ -168,12 +171,12 @@ def page_of(body: bytes, *, after: str, limit: int) -> ObjectPage:
         token = str(document.get("nextPageToken", ""))
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
         raise StorageFault("the response is not from Google Cloud Storage") from problem
-    later = [entry for entry in entries if entry.key > after]
-    return ObjectPage(later[:limit] if limit == 1 else later, folders, token)
+    entries_after = [entry for entry in entries if entry.key > after]
+    return ObjectPage(entries_after[:limit] if limit == 1 else entries_after, folders, token)
 
 
 def gcs_error(status: int, body: bytes) -> StorageFault:
-    """The error of a response, in one line."""
+    """The error in a response, as a single line."""
     message, reason = _message_and_reason(body)
     kind = fault_type(status)
     if "requester pays" in message:
@@ -202,7 +205,7 @@ def _message_and_reason(body: bytes) -> tuple[str, str]:
 
 
 class GcsStorage(ObjectStorage[GcsBucket]):
-    """Paths are `gs://bucket/key`, with keys not encoded."""
+    """Paths are `gs://bucket/key`; keys are not encoded."""
 
     scheme: ClassVar[str] = "gs"
     list_permission: ClassVar[str] = "storage.objects.list"

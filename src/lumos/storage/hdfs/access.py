@@ -24,14 +24,14 @@ class HadoopSite(NamedTuple):
 
     @classmethod
     def of(cls, environment: Mapping[str, str] = os.environ) -> "HadoopSite":
-        """The site in HADOOP_CONF_DIR or HADOOP_HOME; empty if there is none."""
+        """The properties in HADOOP_CONF_DIR or HADOOP_HOME; empty if neither is set."""
         folder = environment.get("HADOOP_CONF_DIR")
         home = environment.get("HADOOP_HOME")
         if not folder and home:
             folder = str(Path(home, "etc", "hadoop"))
         properties: dict[str, str] = {}
         for name in _FILES if folder else ():
-            # An unreadable file is ignored; the source then asks for a URL.
+            # Ignore an unreadable file; without a URL, the source reports that one is needed.
             with suppress(OSError, ElementTree.ParseError):
                 root = ElementTree.parse(Path(folder or "", name)).getroot()
                 properties |= {
@@ -47,15 +47,15 @@ class HadoopSite(NamedTuple):
         return (default.hostname or "") if default.scheme == "hdfs" else ""
 
     def urls(self, authority: str) -> tuple[str, ...]:
-        """The WebHDFS URLs of a nameservice or of the only name node."""
+        """The WebHDFS URLs of all name nodes of a nameservice, or of a single name node."""
         scheme = "https" if self._get("dfs.http.policy").upper() == "HTTPS_ONLY" else "http"
         key = f"dfs.namenode.{scheme}-address"
         nodes = self._get(f"dfs.ha.namenodes.{authority}").split(",")
         keys = [f"{key}.{authority}.{node.strip()}" for node in nodes if node.strip()]
-        found = [self._get(name) for name in (*keys, *([] if keys else [f"{key}.{authority}"]))]
-        if not any(found) and authority == self.authority:
-            found = [self._get(key)]
-        return tuple(_url(scheme, address, authority) for address in found if address)
+        addresses = [self._get(name) for name in keys or [f"{key}.{authority}"]]
+        if not any(addresses) and authority == self.authority:
+            addresses = [self._get(key)]
+        return tuple(_url(scheme, address, authority) for address in addresses if address)
 
     def _get(self, name: str) -> str:
         return self.properties.get(name, "")
@@ -63,12 +63,12 @@ class HadoopSite(NamedTuple):
 
 def _url(scheme: str, address: str, authority: str) -> str:
     host, _, port = address.partition(":")
-    # If the server listens on all interfaces, use the host in paths.
+    # If the server listens on all interfaces, use the host of the paths.
     host = authority if host in ("", "0.0.0.0") else host
     return f"{scheme}://{host}:{port or _PORTS[scheme]}"
 
 
-_REST: Final = "/webhdfs/v1"
+_WEBHDFS_PATH: Final = "/webhdfs/v1"
 
 
 class HdfsAccess(StorageAccess, frozen=True, kw_only=True):
@@ -98,7 +98,7 @@ class HdfsAccess(StorageAccess, frozen=True, kw_only=True):
         )
 
     def resolve(self, environment: Mapping[str, str] = os.environ) -> "HdfsAccess":
-        """The access completed from the environment and Hadoop's own configuration."""
+        """The access, completed from the environment and the configuration of Hadoop."""
         has_identity = self.user or self.token or self.kerberos
         user = self.user if has_identity else environment.get("HADOOP_USER_NAME", "")
         if self.urls:
@@ -120,7 +120,7 @@ class HdfsAccess(StorageAccess, frozen=True, kw_only=True):
         """The base URLs for paths of an authority."""
         if self.urls and self.contains(authority):
             return tuple(_base(url) for url in self.urls)
-        return (f"http://{_host(f'//{authority}')}:{_PORTS['http']}{_REST}",)
+        return (f"http://{_host(f'//{authority}')}:{_PORTS['http']}{_WEBHDFS_PATH}",)
 
 
 def _host(url: str) -> str:
@@ -134,5 +134,5 @@ def _host(url: str) -> str:
 
 def _base(url: str) -> str:
     url = url.rstrip("/")
-    # URLs of gateways have another path before this one.
-    return url if url.endswith(_REST) else f"{url}{_REST}"
+    # The URL of a gateway may have a path before this one.
+    return url if url.endswith(_WEBHDFS_PATH) else f"{url}{_WEBHDFS_PATH}"

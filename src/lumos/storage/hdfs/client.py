@@ -21,7 +21,7 @@ from lumos.storage.errors import (
 )
 from lumos.storage.http import StorageCircuitBreaker
 
-_DATA: Final = {"Content-Type": "application/octet-stream"}
+_DATA_HEADERS: Final = {"Content-Type": "application/octet-stream"}
 _REDIRECT_STATUSES: Final = (301, 302, 307)
 _TOKEN: Final = re.compile(r"(?<=delegation=)[\w-]+|(?<=token=)[\w-]+")
 
@@ -60,7 +60,7 @@ class WebHdfs:
         self._bases = bases
         self._http = http_client
         self._retries = retries
-        # A token implies the user; WebHDFS refuses a user name next to it.
+        # A token identifies the user; WebHDFS refuses a user name in addition.
         login = {"delegation": token} if token else {"user.name": user} if user else {}
         self._login = login
         self._token = token
@@ -105,7 +105,7 @@ class WebHdfs:
             after = page.statuses[-1].name
 
     def read(self, path: str, start: int = 0, length: int | None = None) -> bytes:
-        """Read a file or some bytes of it; a read beyond the end fails."""
+        """Read a file or a range of its bytes; fails if the range exceeds the end of the file."""
         part = {} if length is None else {"length": str(length)}
         response = self._request("GET", path, "OPEN", offset=str(start), **part)
         return (
@@ -120,18 +120,18 @@ class WebHdfs:
         self._send_to_data_node("PUT", response, path, data)
 
     def rename(self, path: str, target: str, *, size: int) -> None:
-        """Rename a file of a known size, replacing the target."""
-        if self._is_renamed(path, target, size, renameoptions="OVERWRITE"):
+        """Rename a file, replacing the target; `size` is the size of the file."""
+        if self._try_rename(path, target, size, renameoptions="OVERWRITE"):
             return
         # Gateways without rename options do not overwrite.
         self.delete(target)
-        if not self._is_renamed(path, target, size):
+        if not self._try_rename(path, target, size):
             raise StorageFault(f"{path} cannot be renamed to {target}")
 
-    def _is_renamed(self, path: str, target: str, size: int, **options: str) -> bool:
+    def _try_rename(self, path: str, target: str, size: int, **options: str) -> bool:
         """Rename a file and return whether it was renamed; raises if the file does not exist.
 
-        A retry after a lost response finds the file already renamed.
+        If the response to a successful request was lost, a retry finds that the file is renamed.
         """
         try:
             response = self._request("PUT", path, "RENAME", destination=target, **options)
@@ -185,8 +185,8 @@ class WebHdfs:
                 index = (self._active + offset) % len(self._bases)
                 try:
                     response = self._send_to(self._bases[index], method, path, query)
-                except (StorageUnreachable, StorageBusy) as failed:
-                    problem = problem if isinstance(problem, StorageBusy) else failed
+                except (StorageUnreachable, StorageBusy) as error:
+                    problem = problem if isinstance(problem, StorageBusy) else error
                     continue
                 self._active = index
                 return response
@@ -202,7 +202,7 @@ class WebHdfs:
         url = f"{base}{quote(path, safe='/-._~')}?{urlencode(query, quote_via=quote)}"
         # With several name nodes, the next node is tried instead.
         retries = self._retries if len(self._bases) == 1 else ONCE
-        # Gateways return the bytes of the file directly.
+        # Gateways return the content of the file directly, without a redirect to a data node.
         limit = None if query["op"] == "OPEN" else MAX_RESPONSE_BYTES
         response = self._http.send(
             method, url, headers=lambda: self._headers, retries=retries, max_bytes=limit
@@ -216,14 +216,14 @@ class WebHdfs:
     def _send_to_data_node(
         self, method: str, redirect: HttpResponse, path: str, data: bytes = b""
     ) -> bytes:
-        url = _with_decomposed_path(redirect.headers.get("location", ""), path)
+        url = _with_original_path(redirect.headers.get("location", ""), path)
         if redirect.status not in _REDIRECT_STATUSES or not url:
             raise StorageFault(NOT_WEBHDFS)
         try:
             response = self._http.send(
                 method,
                 url,
-                headers=lambda: _DATA,
+                headers=lambda: _DATA_HEADERS,
                 body=data,
                 retries=self._retries,
                 max_bytes=None,
@@ -254,7 +254,7 @@ def _check_webhdfs_format() -> Iterator[None]:
 
 
 def _with_absolute_location(response: HttpResponse, url: str) -> HttpResponse:
-    """Make the redirect of a response absolute; redirects of gateways are relative."""
+    """The response with an absolute redirect; gateways send relative redirects."""
     location = response.headers.get("location", "")
     if not location:
         return response
@@ -262,18 +262,18 @@ def _with_absolute_location(response: HttpResponse, url: str) -> HttpResponse:
         return response._replace(headers={**response.headers, "location": urljoin(url, location)})
 
 
-def _with_decomposed_path(location: str, path: str) -> str:
-    """The URL of a data node with the original path.
+def _with_original_path(location: str, path: str) -> str:
+    """The URL of a data node, with the path as it was requested.
 
-    Java normalizes letters with accents in URLs to NFC, so files with other names would not be
-    found.
+    Java normalizes letters with accents in redirects to NFC, so that files whose names are not in
+    NFC would not be found.
     """
     normalized = unicodedata.normalize("NFC", path)
     parts = urlsplit(location)
-    redirect = unquote(parts.path)
-    if normalized == path or not redirect.endswith(normalized):
+    redirect_path = unquote(parts.path)
+    if normalized == path or not redirect_path.endswith(normalized):
         return location
-    encoded_path = quote(f"{redirect.removesuffix(normalized)}{path}", safe="/-._~")
+    encoded_path = quote(f"{redirect_path.removesuffix(normalized)}{path}", safe="/-._~")
     return urlunsplit(parts._replace(path=encoded_path))
 
 
@@ -303,13 +303,13 @@ _BUSY: Final = frozenset(("StandbyException", "RetriableException", "SafeModeExc
 
 
 def hdfs_error(status: int, body: bytes) -> StorageFault:
-    """The error of a response, in one line."""
+    """The error in a response, as a single line."""
     if status == 401:
         return StorageDenied("a login is required (status 401)", code=LOGIN_REQUIRED, status=status)
     name, message = _name_and_message(body)
     kind: type[StorageFault] = StorageFault
     if status == 404 and not name:
-        # Not an error of Hadoop. A missing root would remove its datasets, so report a failure.
+        # This is not an error of Hadoop. "Missing" would remove the datasets, so report a failure.
         return StorageFault(f"{NOT_WEBHDFS} (status 404)", status=status)
     if name in _MISSING:
         kind = StorageMissing
@@ -317,8 +317,8 @@ def hdfs_error(status: int, body: bytes) -> StorageFault:
         kind = StorageDenied
     elif name in _BUSY or is_temporary(status):
         kind = StorageBusy
-    redirect = message or "the request failed"
-    return kind(f"{redirect} ({name or f'status {status}'})", code=name, status=status)
+    reason = message or "the request failed"
+    return kind(f"{reason} ({name or f'status {status}'})", code=name, status=status)
 
 
 def _name_and_message(body: bytes) -> tuple[str, str]:
@@ -327,6 +327,6 @@ def _name_and_message(body: bytes) -> tuple[str, str]:
         name, message = str(exception["exception"]), str(exception.get("message") or "")
     except (ValueError, KeyError, TypeError):
         return "", ""
-    # A stack trace of the server follows.
-    first = message.strip().partition("\n")[0].rstrip(". ")
-    return name, redact(first)[:300]
+    # The lines after the first one are a stack trace of the server.
+    first_line = message.strip().partition("\n")[0].rstrip(". ")
+    return name, redact(first_line)[:300]

@@ -23,17 +23,17 @@ from lumos.storage.hdfs.access import HdfsAccess
 from lumos.storage.hdfs.client import WebHdfs
 from lumos.storage.http import storage_http_client
 
-# Half of the day for which Hadoop issues tokens by default.
+# Half of the lifetime of tokens, which is a day by default.
 _VALID_SECONDS: Final = 12 * 3600.0
 _RETRIES: Final = RetryPolicy(seconds=20, tries=3)
 
-# The first message of a negotiation with the service on a host.
-Ticket = Callable[[str], bytes]
+# Returns the first message of the Kerberos negotiation with the service on a host.
+GetTicket = Callable[[str], bytes]
 
 
 class _DelegationToken(NamedTuple):
     token: str
-    since: float
+    issued_at: float
     base: str
 
     def __repr__(self) -> str:
@@ -45,22 +45,24 @@ _tokens: dict[tuple[HdfsAccess, str], _DelegationToken] = {}
 _lock = threading.Lock()
 
 
-def with_token(access: HdfsAccess, authority: str = "", ticket: Ticket | None = None) -> HdfsAccess:
+def with_token(
+    access: HdfsAccess, authority: str = "", get_ticket: GetTicket | None = None
+) -> HdfsAccess:
     """The access with a delegation token instead of Kerberos; unchanged if it uses no Kerberos."""
     if not access.kerberos or access.token:
         return access
     with _lock:
         known = _tokens.get((access, authority))
-        if known is None or time.time() - known.since > _VALID_SECONDS:
+        if known is None or time.time() - known.issued_at > _VALID_SECONDS:
             if not _tokens:
                 atexit.register(cancel_all)
-            known = _request_token(access, authority, ticket or _ticket)
+            known = _request_token(access, authority, get_ticket or _get_ticket)
             _tokens[access, authority] = known
     return replace(access, token=known.token, kerberos=False)
 
 
 def cancel_all() -> None:
-    """Cancel all tokens of this process; others expire by themselves."""
+    """Cancel all tokens that this process requested, rather than wait until they expire."""
     with _lock:
         tokens = list(_tokens.values())
         _tokens.clear()
@@ -75,10 +77,10 @@ def cancel_all() -> None:
             client.cancel_token(issued.token)
 
 
-def _request_token(access: HdfsAccess, authority: str, ticket: Ticket) -> _DelegationToken:
+def _request_token(access: HdfsAccess, authority: str, get_ticket: GetTicket) -> _DelegationToken:
     problem: StorageFault | None = None
     for base in access.bases(authority):
-        message = base64.b64encode(ticket(urlsplit(base).hostname or "")).decode()
+        message = base64.b64encode(get_ticket(urlsplit(base).hostname or "")).decode()
         client = WebHdfs(
             (base,),
             http_client=storage_http_client(),
@@ -87,15 +89,15 @@ def _request_token(access: HdfsAccess, authority: str, ticket: Ticket) -> _Deleg
         )
         try:
             token = client.new_token(access.user or os.environ.get("USER", "lumos"))
-        except StorageFault as failed:
-            problem = failed
+        except StorageFault as error:
+            problem = error
             continue
         return _DelegationToken(token, time.time(), base)
     assert problem is not None, "there is no name node"
     raise problem
 
 
-def _ticket(host: str) -> bytes:
+def _get_ticket(host: str) -> bytes:
     try:
         gssapi = import_module("gssapi")
     except ImportError:

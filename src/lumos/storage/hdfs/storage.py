@@ -1,4 +1,4 @@
-"""A Hadoop file system as a storage."""
+"""Lists, reads and writes the files in a Hadoop file system."""
 
 import os
 import uuid
@@ -193,7 +193,7 @@ class HdfsStorage(FileStorage):
             list(pool.map(delete, paths))
 
     def resolve(self, path: str) -> tuple[WebHdfs, str]:
-        """The client of a path, and its path in the file system."""
+        """The client for the file system of a path, and the path within it."""
         authority, _, rest = path.removeprefix(SCHEME).partition("/")
         return self.client(authority), f"/{rest}"
 
@@ -240,7 +240,7 @@ class HdfsStorage(FileStorage):
     def _table_roots(self, folder: str, page: HdfsPage) -> Iterator[TableRoot]:
         names = {status.name for status in page.statuses if status.is_folder}
         if not page.is_last:
-            # The log may be on any page, so it is looked up by name.
+            # The log may be on any page, so look it up by name.
             names |= {
                 name
                 for name in (*LOG_FOLDERS, METADATA_FOLDER)
@@ -248,7 +248,7 @@ class HdfsStorage(FileStorage):
             }
         logs = [name for name in LOG_FOLDERS if name in names]
         if not all(is_table_folder(name) or is_hidden(name) for name in names):
-            # With other folders next to it, an empty log was left by a failed write.
+            # An empty log next to other folders was left by a failed write, so it is ignored.
             logs = [name for name in logs if self._has_files(f"{folder}/{name}")]
         yield from (TableRoot(folder, LOG_FOLDERS[name]) for name in logs)
         if METADATA_FOLDER in names:
@@ -284,7 +284,7 @@ class _RangeReader:
         self._size = size
 
     def get(self, key: str, byte_range: ByteRange | None = None, *, etag: str = "") -> ObjectBytes:  # noqa: ARG002
-        """Read a file or some bytes of it; Hadoop files never change after they are written."""
+        """Read a file or a range of its bytes; Hadoop files never change after they are written."""
         if byte_range is None:
             data = self._client.read(key)
             return ObjectBytes(data, len(data), "")

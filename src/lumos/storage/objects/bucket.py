@@ -1,8 +1,8 @@
-"""One bucket: pages of its keys, and the contents of objects.
+"""One bucket of an object store: lists pages of its keys, and reads and writes objects.
 
-obstore reads and writes contents. Pages are requested here, because obstore cannot list a range of
-keys, does not report storage classes, and fails for pages that contain a key such as `a//b`. It
-also follows redirects, so it is not used if a redirect would expose credentials.
+Objects are read and written with obstore. Pages are requested here, because obstore cannot list a
+range of keys, does not report storage classes, and fails for pages that contain a key such as
+`a//b`. obstore also follows redirects, so it is not used if that would expose credentials.
 """
 
 import os
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 PAGE_SIZE: Final = 1000
 _CONCURRENCY: Final = 16
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+_CONTROL_CHARACTER: Final = re.compile(r"[\x00-\x1f\x7f]")
 
 
 class ObjectEntry(NamedTuple):
-    """A key as a page lists it."""
+    """An object in a listing."""
 
     key: str
     size: int
@@ -43,7 +43,7 @@ class ObjectEntry(NamedTuple):
 
 
 class ObjectPage(NamedTuple):
-    """Some keys and, if requested, folders; `token` requests the next page."""
+    """A page of keys and, if requested, folders; `token` identifies the next page, if any."""
 
     entries: list[ObjectEntry]
     folders: list[str]
@@ -51,13 +51,14 @@ class ObjectPage(NamedTuple):
 
     @property
     def last(self) -> str:
-        """The last key of the page; the page contains all keys up to it."""
-        ends = [entry.key for entry in self.entries[-1:]]
-        return max([*ends, *(f"{folder}{AFTER_ALL}" for folder in self.folders[-1:])], default="")
+        """The end of the page: earlier pages and this page contain all keys up to it."""
+        last_keys = [entry.key for entry in self.entries[-1:]]
+        last_folders = [f"{folder}{AFTER_ALL}" for folder in self.folders[-1:]]
+        return max([*last_keys, *last_folders], default="")
 
 
 class ObjectBytes(NamedTuple):
-    """Some bytes of an object, with the size and ETag of the whole."""
+    """Bytes of an object, with the size and ETag of the entire object."""
 
     data: bytes
     size: int
@@ -77,7 +78,7 @@ class ByteRange(NamedTuple):
 
 
 class ByteStore(Protocol):
-    """The methods of obstore stores that are used."""
+    """The methods of obstore's stores that are used here."""
 
     def get(self, path: str, *, options: "GetOptions | None" = None) -> "GetResult": ...
 
@@ -90,7 +91,7 @@ class BucketCredentials(Protocol):
     """The credentials of a bucket."""
 
     def current(self) -> object:
-        """The current login, renewed if it has expired."""
+        """The current credentials, renewed if they have expired."""
 
     def mask_secrets(self, text: str) -> str:
         """The text with all secrets masked."""
@@ -116,7 +117,7 @@ class ObjectBucket(ABC):
         self._credentials = credentials
         self._http = http_client
         self._retries = retries
-        self._opened: ByteStore | None = None
+        self._opened_store: ByteStore | None = None
         self._lock = threading.Lock()
         self._breaker = StorageCircuitBreaker()
 
@@ -130,7 +131,7 @@ class ObjectBucket(ABC):
         folders: bool = False,
         limit: int = PAGE_SIZE,
     ) -> ObjectPage:
-        """The first keys with a prefix that sort after a text, or the page of a token."""
+        """The first keys with a prefix that sort after `after`, or the page of a token."""
 
     def mask_secrets(self, text: str) -> str:
         """The text with all secrets masked."""
@@ -154,7 +155,7 @@ class ObjectBucket(ABC):
         return False
 
     def pages(self, prefix: str, *, after: str = "", folders: bool = False) -> Iterator[ObjectPage]:
-        """All keys with a prefix that sort after a text."""
+        """Yield all keys that start with a prefix and sort after `after`, page by page."""
         page = self.page(prefix, after=after, folders=folders)
         yield page
         while page.token:
@@ -162,7 +163,7 @@ class ObjectBucket(ABC):
             yield page
 
     def get(self, key: str, byte_range: ByteRange | None = None, *, etag: str = "") -> ObjectBytes:
-        """Read an object or some bytes of it; with `etag`, only if it has not changed since."""
+        """Read an object or a range of its bytes; with `etag`, only if it still has this ETag."""
         with self._breaker.guard():
             can_use_obstore = is_plain(key) and not self._leaks_on_redirect()
             return (self._get if can_use_obstore else self._get_by_http)(key, byte_range, etag)
@@ -170,14 +171,14 @@ class ObjectBucket(ABC):
     def put(self, key: str, data: bytes) -> None:
         """Write an object atomically."""
         try:
-            self._store().put(_writable(key), data)
+            self._store().put(_check_writable(key), data)
         except (BaseError, FileNotFoundError) as problem:
             raise self._fault(problem) from None
 
     def delete(self, keys: list[str]) -> None:
         """Delete objects; missing objects are ignored."""
         try:
-            self._store().delete([_writable(key) for key in keys])
+            self._store().delete([_check_writable(key) for key in keys])
         except (BaseError, FileNotFoundError) as problem:
             raise self._fault(problem) from None
 
@@ -215,12 +216,12 @@ class ObjectBucket(ABC):
             list(pool.map(remove, keys))
 
     def _store(self) -> ByteStore:
-        # Log in first, because obstore hides errors of the login.
+        # Authenticate first, because obstore hides authentication errors.
         self._credentials.current()
         with self._lock:
-            if self._opened is None:
-                self._opened = self._new_store()
-            return self._opened
+            if self._opened_store is None:
+                self._opened_store = self._new_store()
+            return self._opened_store
 
     def _obstore_retries(self) -> "RetryConfig":
         retries = self._retries
@@ -243,13 +244,16 @@ class ObjectBucket(ABC):
 
 
 def is_plain(key: str) -> bool:
-    """Whether obstore supports the key: no empty or dotted folders, no control characters."""
+    """Whether obstore supports the key.
+
+    It supports no empty parts, no parts `.` and `..`, and no control characters.
+    """
     has_special_part = any(part in ("", ".", "..") for part in key.split("/"))
-    return not has_special_part and _CONTROL.search(key) is None
+    return not has_special_part and _CONTROL_CHARACTER.search(key) is None
 
 
 def client_options(bundle_variable: str = CA_BUNDLE) -> "ClientConfig":
-    """The client options for obstore; `bundle_variable` names the variable with a CA bundle."""
+    """The client options for obstore; `bundle_variable` contains the path of a CA bundle."""
     options: ClientConfig = {"allow_http": True, "timeout": timedelta(seconds=30)}
     if bundle := os.environ.get(bundle_variable):
         with open(bundle, "rb") as file:
@@ -258,17 +262,17 @@ def client_options(bundle_variable: str = CA_BUNDLE) -> "ClientConfig":
 
 
 def plain_etag(etag: str) -> str:
-    """An ETag without quotes and weak prefix."""
+    """An ETag without quotes, and without the prefix of weak ETags."""
     return etag.removeprefix("W/").strip('"')
 
 
-def _writable(key: str) -> str:
+def _check_writable(key: str) -> str:
     if not is_plain(key):
         raise StorageFault(f"'{key}' cannot be written: it has an empty or dotted part")
     return key
 
 
-# Smaller objects are fetched whole: a second request would take longer.
+# Objects up to this size are fetched entirely: a second request would take longer.
 _MIN_RANGE_BYTES: Final = 64 * 1024
 _RANGE_NOT_SATISFIABLE: Final = 416
 
@@ -285,7 +289,7 @@ class RangeReader(Protocol):
 
 
 class ObjectFile:
-    """An object; its fetched beginning and end are cached while it is open."""
+    """An object that is open for reading; the head and tail that were fetched are cached."""
 
     def __init__(self, bucket: RangeReader, key: str, size: int | None) -> None:
         self._bucket = bucket
@@ -322,7 +326,7 @@ class ObjectFile:
         return self._tail[start:end] if self._is_complete() else self._fetch(ByteRange(start, end))
 
     def _is_complete(self) -> bool:
-        """Whether all bytes are cached; they are then in the tail."""
+        """Whether all bytes are cached; if so, they are moved to the tail."""
         if self._size is not None and len(self._head) + len(self._tail) >= self._size:
             overlap = len(self._head) + len(self._tail) - self._size
             self._tail = self._head + self._tail[overlap:]
@@ -350,7 +354,7 @@ class ObjectFile:
         while True:
             size = self.size
             try:
-                found = self._fetch(ByteRange(max(0, size - length), size)) if size else b""
+                data = self._fetch(ByteRange(max(0, size - length), size)) if size else b""
             except StorageFault as problem:
                 if problem.status != _RANGE_NOT_SATISFIABLE or self._etag:
                     raise
@@ -358,7 +362,7 @@ class ObjectFile:
                 self._size = None
                 continue
             if self._size == size:
-                return found
+                return data
 
     def _fetch_missing(self) -> None:
         """Fetch the bytes between head and tail."""
@@ -370,11 +374,11 @@ class ObjectFile:
 
     def _fetch(self, byte_range: ByteRange | None) -> bytes:
         try:
-            # Later pieces must come from the same version of the object as the first.
+            # All pieces must come from the same version of the object.
             piece = self._bucket.get(self._key, byte_range, etag=self._etag)
         except StorageFault as problem:
-            starts_later = byte_range is None or byte_range.start > 0
-            if problem.status != _RANGE_NOT_SATISFIABLE or self._etag or starts_later:
+            may_start_at_zero = byte_range is not None and byte_range.start <= 0
+            if problem.status != _RANGE_NOT_SATISFIABLE or self._etag or not may_start_at_zero:
                 raise
             # Any range of an empty object is invalid.
             self._size = 0

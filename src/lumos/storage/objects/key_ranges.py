@@ -12,8 +12,8 @@ from lumos.storage.interface import TableKind, is_hidden
 from lumos.storage.objects.bucket import AFTER_ALL, ObjectBucket, ObjectPage
 from lumos.storage.table_roots import LOG_FOLDERS, METADATA_FOLDER, is_iceberg, table_root_in
 
-# Returns the first key with a prefix that sorts after a text, or None.
-FirstKey = Callable[[str, str], str | None]
+# Finds the first key that starts with a prefix and sorts after a text; None if there is none.
+FindFirstKey = Callable[[str, str], str | None]
 
 
 class _BudgetExceeded(Exception):
@@ -21,7 +21,7 @@ class _BudgetExceeded(Exception):
 
 
 def key_bounds(
-    first: FirstKey,
+    find_first: FindFirstKey,
     is_small: Callable[[str, str], bool],
     prefix: str,
     *,
@@ -30,26 +30,26 @@ def key_bounds(
 ) -> list[str]:
     """Bounds that divide the keys below a prefix into about `parts` ranges.
 
-    Finds the characters that follow the prefix, jumping from one to the next, then repeats this for
-    each longer prefix, breadth first. A prefix is not divided if `is_small` returns true for it.
+    Finds all characters that follow the prefix, with one request for each, then repeats this for
+    each longer prefix, breadth-first. A prefix for which `is_small` returns true is not divided.
     """
     budget = 8 * parts + 40
 
-    def request_first(key_prefix: str, later: str) -> str | None:
+    def find_first_within_budget(key_prefix: str, key_after: str) -> str | None:
         nonlocal budget
         if budget <= 0:
             raise _BudgetExceeded
         budget -= 1
-        return first(key_prefix, max(after, later))
+        return find_first(key_prefix, max(after, key_after))
 
     bounds: set[str] = set()
     queue = deque([prefix])
     try:
         while queue and len(bounds) < parts:
-            node = queue.popleft()
-            if node != prefix and is_small(node, after):
+            parent = queue.popleft()
+            if parent != prefix and is_small(parent, after):
                 continue
-            for child in _children(request_first, node):
+            for child in _children(find_first_within_budget, parent):
                 bounds.add(child + AFTER_ALL)
                 queue.append(child)
     except _BudgetExceeded:
@@ -57,26 +57,26 @@ def key_bounds(
     return sorted(bounds)
 
 
-def _children(first: FirstKey, node: str) -> Iterator[str]:
-    """The prefixes that are one character longer than the common prefix of all keys of a node."""
-    key = first(node, node)
+def _children(find_first: FindFirstKey, prefix: str) -> Iterator[str]:
+    """Yield the prefixes that extend the common prefix of all keys by one character."""
+    key = find_first(prefix, prefix)
     if key is None:
         return
-    stem = _common_prefix(first, node, key)
+    stem = _common_prefix(find_first, prefix, key)
     if stem == key:
-        key = first(stem, key)
+        key = find_first(stem, key)
     while key is not None:
         child = key[: len(stem) + 1]
         yield child
-        key = first(stem, child + AFTER_ALL)
+        key = find_first(stem, child + AFTER_ALL)
 
 
-def _common_prefix(first: FirstKey, node: str, key: str) -> str:
-    """The longest common prefix of all keys of a node, given its first key."""
-    shared, too_long = len(node), len(key) + 1
+def _common_prefix(find_first: FindFirstKey, prefix: str, key: str) -> str:
+    """The longest common prefix of all keys that start with `prefix`; `key` is the first key."""
+    shared, too_long = len(prefix), len(key) + 1
     while too_long - shared > 1:
         middle = (shared + too_long) // 2
-        if first(node, key[:middle] + AFTER_ALL) is None:
+        if find_first(prefix, key[:middle] + AFTER_ALL) is None:
             shared = middle
         else:
             too_long = middle
@@ -90,18 +90,18 @@ def stable_sample(bounds: set[str], limit: int) -> list[str]:
 
 
 def ranges_between(bounds: list[str], *, after: str, until: str) -> list[tuple[str, str]]:
-    """Ranges without gaps from `after` to `until`, where an empty `until` is the end."""
+    """Divide the range from `after` to `until` at the bounds; an empty `until` is no limit."""
     inner = [bound for bound in bounds if bound > after and (not until or bound < until)]
     return list(pairwise([after, *inner, until]))
 
 
 _CONCURRENCY: Final = 16
-# Dividing a range takes requests, which is only worthwhile for more pages.
+# A range with more pages is divided; for fewer pages, this would take too many requests.
 _MAX_SEQUENTIAL_PAGES: Final = 20
 
 
-def is_below_hidden(prefix: str, key: str) -> bool:
-    """Whether a part of a key after the prefix is a marker or a temporary folder."""
+def has_hidden_part(prefix: str, key: str) -> bool:
+    """Whether the key contains a hidden folder or file name after the prefix."""
     path = key[len(prefix) :]
     # A fast check first, since nearly all keys have no such part.
     if "/_" not in path and "/." not in path and not path.startswith(("_", ".")):
@@ -110,16 +110,16 @@ def is_below_hidden(prefix: str, key: str) -> bool:
 
 
 class KeyDivision(NamedTuple):
-    """Bounds that divide keys, and the kinds of tables that were found, by folder."""
+    """Bounds that divide the keys of a bucket, and the kinds of tables by their folder."""
 
     bounds: set[str]
     tables: dict[str, set[TableKind]]
 
 
 def folder_bounds(bucket: ObjectBucket, prefix: str, parts: int, *, tables: bool) -> KeyDivision:
-    """Divide the keys below a prefix: at the ends of folders, and inside large flat folders."""
+    """Divide the keys below a prefix at the ends of folders, and inside folders with many files."""
     bounds: set[str] = set()
-    found: dict[str, set[TableKind]] = {}
+    kinds_by_folder: dict[str, set[TableKind]] = {}
     visited: set[str] = set()
     queue = deque([prefix])
     with ThreadPoolExecutor(_CONCURRENCY) as pool:
@@ -130,7 +130,7 @@ def folder_bounds(bucket: ObjectBucket, prefix: str, parts: int, *, tables: bool
             for folder, page in zip(batch, pages, strict=True):
                 kinds = table_kinds(bucket, folder, page) if tables else set()
                 if kinds:
-                    found[folder] = kinds
+                    kinds_by_folder[folder] = kinds
                 elif page.token:
                     # The first page of a large folder is not representative of the rest.
                     bounds.update(_flat_bounds(bucket, folder, "", parts))
@@ -139,7 +139,7 @@ def folder_bounds(bucket: ObjectBucket, prefix: str, parts: int, *, tables: bool
                     queue.extend(
                         folder_prefix
                         for folder_prefix in page.folders
-                        if not is_below_hidden(folder, folder_prefix)
+                        if not has_hidden_part(folder, folder_prefix)
                     )
         if tables:
             # A range that starts or ends inside a table may not contain its log.
@@ -147,18 +147,22 @@ def folder_bounds(bucket: ObjectBucket, prefix: str, parts: int, *, tables: bool
             kinds_of_divided = pool.map(
                 lambda folder: table_kinds(bucket, folder, None), divided_folders
             )
-            found.update(
+            kinds_by_folder.update(
                 {
                     key: kinds
                     for key, kinds in zip(divided_folders, kinds_of_divided, strict=True)
                     if kinds
                 }
             )
-    return KeyDivision({bound for bound in bounds if not bound.startswith(tuple(found))}, found)
+    roots = tuple(kinds_by_folder)
+    return KeyDivision({bound for bound in bounds if not bound.startswith(roots)}, kinds_by_folder)
 
 
 def table_kinds(bucket: ObjectBucket, folder: str, page: ObjectPage | None) -> set[TableKind]:
-    """The kinds of tables with a log in a folder; a complete page saves requests."""
+    """The kinds of tables whose log is in a folder.
+
+    If `page` contains all folders in it, no requests are sent for them.
+    """
     is_complete = page is not None and not page.token
     folders = set(page.folders) if page is not None else set()
 
@@ -169,8 +173,8 @@ def table_kinds(bucket: ObjectBucket, folder: str, page: ObjectPage | None) -> s
     kinds = {kind for name, kind in LOG_FOLDERS.items() if has_log_folder(name)}
     metadata = f"{folder}{METADATA_FOLDER}/"
     if metadata in folders or not is_complete:
-        # Names with numbers sort first; names starting with v sort after all manifests.
-        pages = (bucket.page(metadata, after=f"{metadata}{first}") for first in ("0", "v"))
+        # Metadata files start with a number or with `v`; all manifests sort between them.
+        pages = (bucket.page(metadata, after=f"{metadata}{start}") for start in ("0", "v"))
         names = (entry.key[len(metadata) :] for page in pages for entry in page.entries)
         kinds |= {"iceberg"} if any(map(is_iceberg, names)) else set()
     return kinds
@@ -186,14 +190,14 @@ def _folders_containing(prefix: str, bounds: Iterable[str]) -> set[str]:
 
 
 def _flat_bounds(bucket: ObjectBucket, prefix: str, after: str, parts: int) -> list[str]:
-    def first(folder_prefix: str, later: str) -> str | None:
-        found = bucket.page(folder_prefix, after=later, limit=1).entries
-        return found[0].key if found else None
+    def find_first(key_prefix: str, key_after: str) -> str | None:
+        entries = bucket.page(key_prefix, after=key_after, limit=1).entries
+        return entries[0].key if entries else None
 
-    def is_small(folder_prefix: str, later: str) -> bool:
-        return not bucket.page(folder_prefix, after=later).token
+    def is_small(key_prefix: str, key_after: str) -> bool:
+        return not bucket.page(key_prefix, after=key_after).token
 
-    return key_bounds(first, is_small, prefix, after=after, parts=parts)
+    return key_bounds(find_first, is_small, prefix, after=after, parts=parts)
 
 
 def range_pages(
@@ -204,13 +208,13 @@ def range_pages(
         pages = _pages_without_tables(bucket, prefix, after)
     else:
         pages = bucket.pages(prefix, after=after, folders=not deep)
-    reached = after
+    last_key = after
     for page in islice(pages, _MAX_SEQUENTIAL_PAGES):
         yield from _stop_at([page], until)
-        reached = max(reached, page.last)
-        if not page.token or (until and reached > until):
+        last_key = max(last_key, page.last)
+        if not page.token or (until and last_key > until):
             return
-    bounds = _flat_bounds(bucket, prefix, reached, _CONCURRENCY) if deep else []
+    bounds = _flat_bounds(bucket, prefix, last_key, _CONCURRENCY) if deep else []
     yield from _interleave(
         [
             _stop_at(
@@ -219,13 +223,13 @@ def range_pages(
                 else bucket.pages(prefix, after=start, folders=not deep),
                 end,
             )
-            for start, end in ranges_between(bounds, after=reached, until=until)
+            for start, end in ranges_between(bounds, after=last_key, until=until)
         ]
     )
 
 
 def _pages_without_tables(bucket: ObjectBucket, prefix: str, after: str) -> Iterator[ObjectPage]:
-    """All pages after a key, skipping pages that only contain files of a table."""
+    """Yield the pages after a key, except pages that only contain files of one table."""
     start: str | None = after
     while start is not None:
         pages, start = bucket.pages(prefix, after=start), None
@@ -238,7 +242,7 @@ def _pages_without_tables(bucket: ObjectBucket, prefix: str, after: str) -> Iter
 
 
 def _end_of_table(prefix: str, page: ObjectPage) -> str:
-    """The end of the keys of the last table whose log is on the page."""
+    """The end of the keys of the last table on the page; empty if the page has no file of a log."""
     roots = (table_root_in(entry.key[len(prefix) :]) for entry in reversed(page.entries))
     table_root = next(filter(None, roots), None)
     if table_root is None:
@@ -255,7 +259,7 @@ def _stop_at(pages: Iterable[ObjectPage], until: str) -> Iterator[ObjectPage]:
 
 
 def _interleave(streams: list[Iterator[ObjectPage]]) -> Iterator[ObjectPage]:
-    """The pages of several ranges, one page of each at a time to limit memory."""
+    """Yield the pages of several ranges; reads one page of each at a time, to limit memory."""
     with ThreadPoolExecutor(_CONCURRENCY) as pool:
         while streams:
             pages = list(pool.map(lambda pages: next(pages, None), streams))

@@ -1,4 +1,4 @@
-"""Object stores as a storage."""
+"""Lists, reads and writes the files in object stores."""
 
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -29,7 +29,7 @@ from lumos.storage.objects.bucket import (
 )
 from lumos.storage.objects.key_ranges import (
     folder_bounds,
-    is_below_hidden,
+    has_hidden_part,
     range_pages,
     ranges_between,
     stable_sample,
@@ -46,11 +46,11 @@ AnyBucket = TypeVar("AnyBucket", bound=ObjectBucket)
 
 
 class ObjectStorage(FileStorage, Generic[AnyBucket]):
-    """Paths are `scheme://bucket/key`, with keys not encoded."""
+    """Paths are `scheme://bucket/key`; keys are not encoded."""
 
     concurrency: ClassVar[int] = 32
     scheme: ClassVar[str]
-    # The name of the permission to list.
+    # The name of the vendor's permission to list objects.
     list_permission: ClassVar[str]
     # The environment variable that names a CA bundle.
     ca_variable: ClassVar[str] = CA_BUNDLE
@@ -87,7 +87,7 @@ class ObjectStorage(FileStorage, Generic[AnyBucket]):
             division = folder_bounds(bucket, prefix, 2 * parts, tables=tables)
         except StorageFault as problem:
             return [self._listing_problem(root, problem)], []
-        # Files of a table need not be listed.
+        # The files of tables are not listed, because the logs of the tables list them.
         table_ranges = {(key, key + AFTER_ALL) for key in division.tables}
         bounds = {*stable_sample(division.bounds, 4 * parts), *chain.from_iterable(table_ranges)}
         ranges = ranges_between(sorted(bounds), after="", until="")
@@ -136,9 +136,9 @@ class ObjectStorage(FileStorage, Generic[AnyBucket]):
 
     def exists(self, path: str) -> bool:
         bucket, key = self._bucket_and_key(path)
-        # Listing requires no permission to read, and includes archived objects.
-        found = (entry.key for page in bucket.pages(key) for entry in page.entries)
-        return next(found, None) == key
+        # List it, since this requires no permission to read, and finds archived objects, too.
+        keys = (entry.key for page in bucket.pages(key) for entry in page.entries)
+        return next(keys, None) == key
 
     @contextmanager
     def open(self, path: str, *, size: int | None = None) -> Iterator[ReadableFile]:
@@ -205,7 +205,7 @@ class ObjectStorage(FileStorage, Generic[AnyBucket]):
                         yield root
                     continue
                 is_folder_marker = entry.size == 0 and entry.key.endswith(_FOLDER_MARKERS)
-                if not is_folder_marker and not is_below_hidden(prefix, entry.key):
+                if not is_folder_marker and not has_hidden_part(prefix, entry.key):
                     yield self._to_listed_file(bucket, entry)
 
     def _to_listed_file(self, bucket: AnyBucket, entry: ObjectEntry) -> ListedFile:

@@ -20,7 +20,7 @@ _HOST_LABEL: Final = re.compile(r"[a-z0-9-]{3,63}", re.ASCII)
 class S3Access(StorageAccess, frozen=True, kw_only=True):
     """Endpoint, region and credentials of buckets; empty values come from the environment."""
 
-    # The id of a key is not secret, but is often confused with the secret key.
+    # A key's id is not secret, but is masked, too, since users confuse it with the secret key.
     secret_fields: ClassVar[tuple[str, ...]] = (
         "access_key_id",
         "secret_access_key",
@@ -53,7 +53,7 @@ class S3Access(StorageAccess, frozen=True, kw_only=True):
         )
 
     def resolve(self, environment: Mapping[str, str] = os.environ) -> "S3Access":
-        """The access completed with endpoint and region from environment and profiles."""
+        """The access, with a missing endpoint and region from the environment or the profile."""
         profile = _profile(self.profile or environment.get("AWS_PROFILE") or "default", environment)
         endpoint = (
             self.endpoint_url
@@ -77,18 +77,18 @@ class S3Access(StorageAccess, frozen=True, kw_only=True):
     def bucket_url(self, bucket: str, region: str = "") -> str:
         """The base URL of the keys of a bucket."""
         if not self.is_aws:
-            # Other vendors rarely use the bucket in the host name.
+            # Other vendors rarely expect the bucket in the host name.
             if "{bucket}" in self.endpoint_url:
                 return self.endpoint_url.replace("{bucket}", bucket)
             return f"{self.endpoint_url}/{bucket}"
         bucket_region = region or self.region or _DEFAULT_REGION
         host = f"s3.{bucket_region}.{amazon_domain(bucket_region)}"
-        # Certificates do not cover bucket names with dots, and host names have no capitals.
-        in_path = self.path_style or _HOST_LABEL.fullmatch(bucket) is None
-        return f"https://{host}/{bucket}" if in_path else f"https://{bucket}.{host}"
+        # Certificates do not cover bucket names with dots, and host names have no upper case.
+        is_in_path = self.path_style or _HOST_LABEL.fullmatch(bucket) is None
+        return f"https://{host}/{bucket}" if is_in_path else f"https://{bucket}.{host}"
 
     def signing_region(self, region: str = "") -> str:
-        """The region that requests are signed for."""
+        """The region to sign requests for."""
         return region or self.region or _DEFAULT_REGION
 
 

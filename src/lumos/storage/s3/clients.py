@@ -1,4 +1,4 @@
-"""Clients of botocore for AWS services next to S3, with the credentials of an S3 source."""
+"""botocore clients for other AWS services, such as SQS, with the credentials of an S3 source."""
 
 import threading
 from typing import Any
@@ -11,9 +11,9 @@ from lumos.storage.tokens import vendor_module
 
 
 class AwsClient:
-    """A client of one AWS service that is created again when its keys were renewed; thread-safe.
+    """A client for one AWS service, which is created again when its keys are renewed; thread-safe.
 
-    Without an `endpoint_url`, botocore chooses it: AWS_ENDPOINT_URL_SQS and the like, or AWS.
+    Without `endpoint_url`, botocore uses variables such as AWS_ENDPOINT_URL_SQS, or else AWS.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Keys that sign requests to S3: static keys, or keys that botocore finds and renews."""
+"""The keys to sign requests to S3 with: static keys, or keys that botocore finds and renews."""
 
 import logging
 import os
@@ -11,23 +11,23 @@ from lumos.storage.s3.access import S3Access
 from lumos.storage.s3.signing import S3Keys
 from lumos.storage.tokens import vendor_module
 
-_SESSION: Final = "lumos"
+_ROLE_SESSION_NAME: Final = "lumos"
 
-# botocore renews them if they are temporary.
+# Credentials of botocore, which renew themselves if they are temporary.
 _BotocoreCredentials: TypeAlias = Any
 
 
 class S3Credentials:
-    """The keys of an access; thread-safe.
+    """The keys for an S3Access; thread-safe.
 
-    Keys in the configuration come first, then its profile, then keys in the environment. botocore
-    is only imported if there are no static keys, or to assume a role.
+    Keys in the configuration are used first, then a profile in it, then keys in the environment.
+    botocore is only imported if there are no static keys, or to assume a role.
     """
 
     def __init__(self, access: S3Access) -> None:
         self._access = access
         self._static = _static_keys(access)
-        self._found: _BotocoreCredentials = None
+        self._botocore_credentials: _BotocoreCredentials = None
         self._last: S3Keys | None = self._static
         self._lock = threading.Lock()
 
@@ -53,13 +53,13 @@ class S3Credentials:
         return self._last.mask_secrets(text) if self._last else text
 
     def _botocore_keys(self) -> Any:
-        """Keys of botocore, which renews them; errors contain no secrets."""
+        """The current keys of botocore; error messages contain no secrets."""
         errors = vendor_module("botocore.exceptions", library="botocore", extra="s3")
         profile = self._access.profile or os.environ.get("AWS_PROFILE", "default")
         try:
-            if self._found is None:
-                self._found = self._find()
-            return self._found.get_frozen_credentials()
+            if self._botocore_credentials is None:
+                self._botocore_credentials = self._find_credentials()
+            return self._botocore_credentials.get_frozen_credentials()
         except NoCredentials:
             raise
         except errors.ProfileNotFound:
@@ -82,61 +82,61 @@ class S3Credentials:
                 # The output of the program may contain secrets.
                 text = f"the credential_process of the profile '{profile}' failed"
             else:
-                text = _line(problem)
+                text = _one_line(problem)
             raise NoCredentials(text) from None
         except (errors.BotoCoreError, OSError) as problem:
-            raise NoCredentials(_line(problem)) from None
+            raise NoCredentials(_one_line(problem)) from None
         except (LookupError, ValueError) as problem:
             # botocore does not validate the response of a credential provider.
             raise NoCredentials(
                 f"the credential provider returned no credentials ({type(problem).__name__})"
             ) from None
 
-    def _find(self) -> _BotocoreCredentials:
+    def _find_credentials(self) -> _BotocoreCredentials:
         access, static = self._access, self._static
         session = self._session()
         credentials = vendor_module("botocore.credentials", library="botocore", extra="s3")
         if static is not None:
-            found = credentials.Credentials(static.key_id, static.secret, static.token or None)
+            source = credentials.Credentials(static.key_id, static.secret, static.token or None)
         else:
             _refuse_one_time_codes(session)
-            found = session.get_credentials()
-        if found is None:
+            source = session.get_credentials()
+        if source is None:
             if access.profile:
                 raise NoCredentials(f"the profile '{access.profile}' has no credentials")
             raise NoCredentials("no credentials were found", code="NoCredentials")
         if not access.role_arn:
-            return found
+            return source
         fetcher = credentials.AssumeRoleCredentialFetcher(
             client_creator=session.create_client,
-            source_credentials=found,
+            source_credentials=source,
             role_arn=access.role_arn,
-            extra_args={"RoleSessionName": _SESSION},
+            extra_args={"RoleSessionName": _ROLE_SESSION_NAME},
         )
         return credentials.DeferredRefreshableCredentials(
             method="assume-role", refresh_using=fetcher.fetch_credentials
         )
 
     def _session(self) -> Any:
-        """A botocore session that assumes roles at the endpoint of the access."""
+        """A botocore session; with other vendors, it assumes roles at their endpoint."""
         access = self._access
         sessions = vendor_module("botocore.session", library="botocore", extra="s3")
-        # Failures are raised too, so their log messages are redundant.
+        # botocore also logs the errors that it raises.
         for name in ("botocore.credentials", "botocore.tokens"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
         session = sessions.Session(profile=access.profile or None)
         session.set_config_variable("region", access.signing_region())
         is_other_vendor = bool(access.endpoint_url) and "amazonaws.com" not in access.endpoint_url
         if is_other_vendor and not os.environ.get("AWS_ENDPOINT_URL_STS"):
-            # Private S3 endpoints of Amazon do not serve STS; endpoints of other vendors do.
+            # The S3 endpoints of other vendors also serve STS; private S3 endpoints of AWS do not.
             create_client = session.create_client
 
-            def created(service: str, **options: Any) -> Any:
+            def create_client_at_endpoint(service: str, **options: Any) -> Any:
                 if service == "sts":
                     options.setdefault("endpoint_url", access.endpoint_url)
                 return create_client(service, **options)
 
-            session.create_client = created
+            session.create_client = create_client_at_endpoint
         return session
 
 
@@ -151,7 +151,7 @@ def _static_keys(access: S3Access) -> S3Keys | None:
 
 
 def _refuse_one_time_codes(session: Any) -> None:
-    """Raise NoCredentials if botocore would ask for a one-time code."""
+    """Raise NoCredentials if botocore would prompt for a one-time code."""
     profiles = session.full_config.get("profiles", {})
     name, visited = session.get_config_variable("profile") or "default", set[str]()
     while name in profiles and name not in visited:
@@ -164,6 +164,6 @@ def _refuse_one_time_codes(session: Any) -> None:
         name = profiles[name].get("source_profile", "")
 
 
-def _line(problem: Exception) -> str:
+def _one_line(problem: Exception) -> str:
     text = getattr(problem, "strerror", None) or str(problem)
     return redact(" ".join(text.split()))[:300].rstrip(".")

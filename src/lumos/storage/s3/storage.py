@@ -31,10 +31,10 @@ from lumos.storage.s3.signing import UNRESERVED, query_text, sign_headers
 if TYPE_CHECKING:
     from obstore.store import S3Credential
 
-# The configured region, and the region in the response.
-_MAX_LOCATIONS: Final = 2
+# A request is sent to the configured region, and then to the region in the response.
+_MAX_REGIONS: Final = 2
 _REDIRECT_STATUSES: Final = (301, 307, 400)
-# botocore renews keys at least ten minutes before they expire, on each access.
+# The time for which obstore may use keys: botocore renews them ten minutes before they expire.
 _KEY_LIFETIME: Final = timedelta(minutes=10)
 
 
@@ -43,7 +43,7 @@ class S3Bucket(ObjectBucket):
 
     _access: S3Access
     _credentials: S3Credentials
-    _is_located = False
+    _has_region = False
 
     @cached_property
     def region(self) -> str:
@@ -86,7 +86,7 @@ class S3Bucket(ObjectBucket):
         self._delete_each(partial(self._send, "DELETE"), keys)
 
     def _leaks_on_redirect(self) -> bool:
-        # The session token has a separate header, which HTTP clients keep on redirects.
+        # The session token is in a separate header, which HTTP clients also send after a redirect.
         keys = self._credentials.current()
         return keys is not None and bool(keys.token)
 
@@ -99,7 +99,7 @@ class S3Bucket(ObjectBucket):
         headers: Mapping[str, str] = MappingProxyType({}),
         body: bytes = b"",
     ) -> HttpResponse:
-        for _ in range(_MAX_LOCATIONS):
+        for _ in range(_MAX_REGIONS):
             url = self._url(key, query)
             response = self._http.send(
                 method,
@@ -109,7 +109,7 @@ class S3Bucket(ObjectBucket):
                 retries=self._retries,
                 max_bytes=None if key else MAX_RESPONSE_BYTES,
             )
-            self._is_located = True
+            self._has_region = True
             if response.status in (200, 204, 206):
                 return response
             bucket_region = response.headers.get("x-amz-bucket-region", "")
@@ -121,9 +121,9 @@ class S3Bucket(ObjectBucket):
         raise self._without_secrets(problem)
 
     def _url(self, key: str, query: Mapping[str, str]) -> str:
-        bucket = self._access.bucket_url(self.name, self.region)
-        path = f"/{quote(key, f'/{UNRESERVED}')}" if key or not urlsplit(bucket).path else ""
-        return f"{bucket}{path}{f'?{query_text(query)}' if query else ''}"
+        bucket_url = self._access.bucket_url(self.name, self.region)
+        path = f"/{quote(key, f'/{UNRESERVED}')}" if key or not urlsplit(bucket_url).path else ""
+        return f"{bucket_url}{path}{f'?{query_text(query)}' if query else ''}"
 
     def _signed_headers(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes
@@ -141,12 +141,12 @@ class S3Bucket(ObjectBucket):
         )
 
     def _new_store(self) -> S3Store:
-        if self._access.is_aws and not self._is_located:
-            # Any response contains the region; objects may be readable even if listing is denied.
+        if self._access.is_aws and not self._has_region:
+            # Any response contains the region, so errors are ignored: listing may be denied.
             with suppress(StorageFault):
                 self.page("", limit=1)
-        # All options are set, since obstore would otherwise read environment variables, which the
-        # access has already resolved.
+        # Set all options, since obstore would otherwise read environment variables, although
+        # `S3Access` has already resolved them.
         return S3Store(
             self.name,
             aws_endpoint_url_s3=self._access.bucket_url(self.name, self.region),
@@ -174,7 +174,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def page_query(prefix: str, after: str, token: str, *, folders: bool, limit: int) -> dict[str, str]:
-    """The query for a page."""
+    """The query parameters that request a page."""
     return {
         "list-type": "2",
         "prefix": prefix,
@@ -187,7 +187,7 @@ def page_query(prefix: str, after: str, token: str, *, folders: bool, limit: int
 
 
 def page_of(body: bytes, *, after: str) -> ObjectPage:
-    """The page of a response."""
+    """Parse the page in a response."""
     try:
         page = _page(body)
     except (ElementTree.ParseError, ValueError) as problem:
@@ -200,7 +200,7 @@ def _page(body: bytes) -> ObjectPage:
     root = ElementTree.fromstring(body)
     if not root.tag.endswith("ListBucketResult"):
         raise ValueError(root.tag)
-    # Servers use different namespaces or none.
+    # Servers use different XML namespaces, or none.
     namespace = root.tag.rpartition("}")[0]
     namespace = f"{namespace}}}" if namespace else ""
     is_encoded = root.findtext(f"{namespace}EncodingType") == "url"
@@ -226,7 +226,7 @@ def _page(body: bytes) -> ObjectPage:
 
 
 class S3Storage(ObjectStorage[S3Bucket]):
-    """Paths are `s3://bucket/key`, with keys not encoded."""
+    """Paths are `s3://bucket/key`; keys are not encoded."""
 
     scheme: ClassVar[str] = "s3"
     list_permission: ClassVar[str] = "s3:ListBucket"

@@ -26,7 +26,7 @@ from lumos.formats.tables.delta.log import (
 )
 from lumos.formats.tables.delta.state import DeltaState
 from lumos.formats.tables.interface import TableFolder
-from lumos.formats.tables.parquet_rows import FAULTS, ParquetRows, is_below
+from lumos.formats.tables.parquet_rows import READ_ERRORS, ParquetRows, is_below
 
 _BATCH_SIZE: Final = 10_000
 _ADD_COLUMNS: Final = (
@@ -53,7 +53,10 @@ _Part = TypeVar("_Part", DeltaMetadata, DeltaProtocol, DomainMetadata, Sidecar, 
 def load_checkpoint(
     folder: TableFolder, checkpoint: DeltaCheckpoint, state: DeltaState, *, files: bool = True
 ) -> None:
-    """Apply a checkpoint to the state, with or without its files; raises CorruptDeltaLog."""
+    """Apply a checkpoint to the state; raises CorruptDeltaLog.
+
+    Without `files`, only the other actions are applied, such as the schema.
+    """
     sidecars: list[str] = []
     for name, data in _read_files(folder, [log_path(name) for name in checkpoint.names]):
         _load(name, data, state, sidecars, files=files)
@@ -62,12 +65,12 @@ def load_checkpoint(
             _load(name, data, state, [], files=True)
 
 
-def _sidecar_path(folder: TableFolder, address: str) -> str:
-    """The path of a sidecar, given as a name, or as a URI inside of the log."""
-    plain = unquote(address)
-    path = folder.inside(plain, folder.root) if "/" in plain else f"{SIDECARS}/{plain}"
+def _sidecar_path(folder: TableFolder, name_or_uri: str) -> str:
+    """The path of a sidecar; a URI has to be inside of the log."""
+    address = unquote(name_or_uri)
+    path = folder.inside(address, folder.root) if "/" in address else f"{SIDECARS}/{address}"
     if path is None or not path.startswith(f"{FOLDER}/") or ".." in path.split("/"):
-        raise CorruptDeltaLog(f"its sidecar '{plain}' is outside of the log")
+        raise CorruptDeltaLog(f"its sidecar '{address}' is outside of the log")
     return path
 
 
@@ -88,7 +91,7 @@ def _load(name: str, data: bytes, state: DeltaState, sidecars: list[str], *, fil
                 for action in read_actions(data)
             )
             if name.endswith(".json")
-            else _rows(data, files=files)
+            else _actions_in_parquet(data, files=files)
         )
         for action, rows in actions:
             if action.sidecar is not None:
@@ -101,27 +104,27 @@ def _load(name: str, data: bytes, state: DeltaState, sidecars: list[str], *, fil
         raise CorruptDeltaLog(f"'{name}': {problem}") from None
 
 
-def _rows(data: bytes, *, files: bool) -> Iterator[tuple[Action, int | None]]:
+def _actions_in_parquet(data: bytes, *, files: bool) -> Iterator[tuple[Action, int | None]]:
     """Yield the actions in a Parquet file, each with the row count of the file that it adds."""
     try:
         file = ParquetRows(data)
-        columns = _columns(file.columns, files=files)
+        columns = _columns_to_read(file.columns, files=files)
         for batch in file.batches(columns, rows=_BATCH_SIZE):
             names = batch.schema.names
             if "add" in names:
                 yield from _add_actions(batch.column("add"))
             yield from _other_actions(batch, names)
-    except FAULTS as problem:
+    except READ_ERRORS as problem:
         raise CorruptDeltaLog(f"it is not a complete checkpoint: {problem}") from None
 
 
-def _columns(present: list[str], *, files: bool) -> list[str]:
+def _columns_to_read(existing: list[str], *, files: bool) -> list[str]:
     selected = [f"{action}.{part}" for action, parts in _OTHER_ACTIONS.items() for part in parts]
     if files:
         selected += [f"add.{part}" for part in _ADD_COLUMNS]
-        if any(is_below(path, f"add.{_PARSED_ROW_COUNT}") for path in present):
+        if any(is_below(path, f"add.{_PARSED_ROW_COUNT}") for path in existing):
             selected.append(f"add.{_PARSED_ROW_COUNT}")
-    columns = [name for name in selected if any(is_below(path, name) for path in present)]
+    columns = [name for name in selected if any(is_below(path, name) for path in existing)]
     if not any(name.startswith(("add.", "metaData.")) for name in columns):
         raise CorruptDeltaLog("it contains no actions")
     return columns
@@ -194,6 +197,6 @@ def _other_actions(batch: pa.RecordBatch, names: list[str]) -> Iterator[tuple[Ac
 
 
 def _convert(value: Any, kind: type[_Part]) -> _Part:
-    # Missing fields are nulls in Parquet.
-    given = {key: each for key, each in value.items() if each is not None}
-    return msgspec.convert(given, kind)
+    # In Parquet, missing fields are null.
+    present = {key: each for key, each in value.items() if each is not None}
+    return msgspec.convert(present, kind)

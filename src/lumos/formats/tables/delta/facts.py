@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from lumos.formats.columns import with_distinct_names
 from lumos.formats.interface import Remark
 from lumos.formats.tables.delta.log import CorruptDeltaLog, DeltaMetadata, DeltaProtocol
-from lumos.formats.tables.delta.state import DeltaMemory, files_in_buckets, totals
+from lumos.formats.tables.delta.state import DeltaSavedState, files_in_buckets, total_of_buckets
 from lumos.formats.tables.interface import (
     LiveFile,
     TableFacts,
@@ -26,10 +26,11 @@ from lumos.model.conversions.spark import schema_from_spark
 from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.type_path import TypePath
 
-# From these versions on, features are listed by name.
+# From these versions on, the protocol lists features by name.
 _FEATURE_LIST_READER_VERSION: Final = 3
 _FEATURE_LIST_WRITER_VERSION: Final = 7
-_COLUMN_MAPPING_READER: Final = 2
+# From this version on, readers support column mapping.
+_COLUMN_MAPPING_READER_VERSION: Final = 2
 
 # Supported features that change how a table is read.
 _SUPPORTED: Final = frozenset(
@@ -42,29 +43,31 @@ _PREVIEW: Final = "-preview"
 
 
 def table_features(protocol: DeltaProtocol, settings: dict[str, str]) -> tuple[TableFeature, ...]:
-    """Return the features by name, except features that only concern writers."""
-    for_readers = list(protocol.reader_features or ())
-    for_writers = [each for each in protocol.writer_features or () if each not in for_readers]
+    """The features of the table; those that only concern writers do not affect how it is read."""
+    reader_features = list(protocol.reader_features or ())
+    writer_features = [
+        each for each in protocol.writer_features or () if each not in reader_features
+    ]
     mapping = settings.get("delta.columnMapping.mode", "none")
     if (
-        "columnMapping" not in for_readers
+        "columnMapping" not in reader_features
         and mapping != "none"
-        and protocol.min_reader_version >= _COLUMN_MAPPING_READER
+        and protocol.min_reader_version >= _COLUMN_MAPPING_READER_VERSION
     ):
-        for_readers.append("columnMapping")
-    found = [
+        reader_features.append("columnMapping")
+    features = [
         TableFeature(name, _without_preview(name) in _SUPPORTED)
-        for name in dict.fromkeys(for_readers)
+        for name in dict.fromkeys(reader_features)
     ]
-    found += [
+    features += [
         TableFeature(name, _without_preview(name) not in _CATALOG_FEATURES)
-        for name in dict.fromkeys(for_writers)
+        for name in dict.fromkeys(writer_features)
     ]
     if protocol.min_reader_version > _FEATURE_LIST_READER_VERSION:
-        found.append(TableFeature(f"reader version {protocol.min_reader_version}", read=False))
+        features.append(TableFeature(f"reader version {protocol.min_reader_version}", read=False))
     if protocol.min_writer_version > _FEATURE_LIST_WRITER_VERSION:
-        found.append(TableFeature(f"writer version {protocol.min_writer_version}", read=True))
-    return tuple(found)
+        features.append(TableFeature(f"writer version {protocol.min_writer_version}", read=True))
+    return tuple(features)
 
 
 def _without_preview(name: str) -> str:
@@ -72,8 +75,8 @@ def _without_preview(name: str) -> str:
 
 
 PHYSICAL_NAME: Final = "delta.columnMapping.physicalName"
-# Properties of columns in Delta that Spark's schema does not have. The high-water mark of identity
-# columns is left out: it is data, and changes with every write.
+# Delta's properties of columns that Spark's schema does not have. The high-water mark of identity
+# columns is not included: it is data, and changes with every write.
 _FIELD_PROPERTIES: Final[tuple[str, ...]] = (
     PHYSICAL_NAME,
     "delta.generationExpression",
@@ -110,7 +113,7 @@ def _schema(text: str, partition_columns: tuple[str, ...]) -> Schema:
 
 
 def _partition_names(schema: Schema, partition_columns: Sequence[str]) -> frozenset[str]:
-    """The partition columns in the case of the schema; Delta ignores case."""
+    """The partition columns, with upper and lower case as in the schema; Delta ignores case."""
     names = {field.name for field in schema.fields}
     folded = {name.casefold(): name for name in names}
     return frozenset(
@@ -121,16 +124,16 @@ def _partition_names(schema: Schema, partition_columns: Sequence[str]) -> frozen
 def _field(
     field: Field, partitions: frozenset[str], properties: dict[str, dict[str, str]]
 ) -> Field:
-    own = TypePath.column(field.name).path
+    column_path = TypePath.column(field.name).path
     nested_fields = {nested.path: nested for nested in field.nested}
     for path, nested_properties in properties.items():
-        if path != own and path.startswith((f"{own}.", f"{own}[", f"{own}{{")):
+        if path.startswith((f"{column_path}.", f"{column_path}[", f"{column_path}{{")):
             nested = nested_fields.get(path) or NestedField(path=path)
             nested_fields[path] = replace(nested, properties=nested_properties)
     return replace(
         field,
         partition=field.name in partitions,
-        properties=properties.get(own, {}),
+        properties=properties.get(column_path, {}),
         nested=tuple(nested_fields.values()),
     )
 
@@ -141,25 +144,25 @@ def _field_properties(
     """Yield the properties of each field, with the field's path."""
     for field in objects_at(value, "fields"):
         name = text_at(field, "name") or ""
-        here = TypePath.column(name) if path is None else path.member(name)
+        field_path = TypePath.column(name) if path is None else path.member(name)
         metadata = object_at(field, "metadata")
         properties = {key: _text(metadata[key]) for key in _FIELD_PROPERTIES if key in metadata}
         if properties:
-            yield here.path, properties
-        yield from _properties_inside(field.get("type"), here)
+            yield field_path.path, properties
+        yield from _nested_properties(field.get("type"), field_path)
 
 
-def _properties_inside(type: object, path: TypePath) -> Iterator[tuple[str, dict[str, str]]]:
+def _nested_properties(type: object, path: TypePath) -> Iterator[tuple[str, dict[str, str]]]:
     if not isinstance(type, dict) or path.is_deepest:
         return
     match type.get("type"):
         case "struct":
             yield from _field_properties(type, path)
         case "array":
-            yield from _properties_inside(type.get("elementType"), path.element())
+            yield from _nested_properties(type.get("elementType"), path.element())
         case "map":
-            yield from _properties_inside(type.get("keyType"), path.key())
-            yield from _properties_inside(type.get("valueType"), path.value())
+            yield from _nested_properties(type.get("keyType"), path.key())
+            yield from _nested_properties(type.get("valueType"), path.value())
 
 
 def _text(value: object) -> str:
@@ -167,51 +170,51 @@ def _text(value: object) -> str:
 
 
 def logical_names(schema: Schema) -> dict[str, str]:
-    """The names of columns by their physical names in files and partitions."""
+    """The names of columns by the physical names that files and partitions use."""
     return {field.properties.get(PHYSICAL_NAME, field.name): field.name for field in schema.fields}
 
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def table_facts(memory: DeltaMemory, remarks: Iterable[Remark]) -> TableFacts:
+def table_facts(saved_state: DeltaSavedState, remarks: Iterable[Remark]) -> TableFacts:
     """The facts of the table; raises CorruptDeltaLog."""
-    metadata = memory.metadata
+    metadata = saved_state.metadata
     schema = delta_schema(metadata)
-    features = table_features(memory.protocol, metadata.settings)
-    live = totals(memory.live)
-    identity = repr((metadata.id, memory.version, memory.at, live.files, live.size))
+    features = table_features(saved_state.protocol, metadata.settings)
+    live = total_of_buckets(saved_state.live)
+    identity = repr((metadata.id, saved_state.version, saved_state.at, live.files, live.size))
     content = hashlib.blake2b(identity.encode("utf-8", "surrogatepass"), digest_size=16)
     return TableFacts(
         kind="delta",
-        version=str(memory.version),
-        at=_time(memory.at),
-        operation=memory.operation,
+        version=str(saved_state.version),
+        at=_time(saved_state.at),
+        operation=saved_state.operation,
         schema=schema,
         partition_by=tuple(metadata.partition_columns or ()),
         files=live.files,
         bytes=live.size,
         rows=live.rows,
-        properties=_properties(memory, schema),
+        properties=_properties(saved_state, schema),
         description=metadata.description or None,
         identity=metadata.id or "",
-        past=_schema_versions(memory, schema),
+        past=_schema_versions(saved_state, schema),
         features=features,
-        remarks=(*remarks, *remarks_on_features(features), *_remarks_on_history(memory)),
+        remarks=(*remarks, *remarks_on_features(features), *_remarks_on_history(saved_state)),
         outside_locations=live.outside,
         content=content.hexdigest(),
     )
 
 
-def _properties(memory: DeltaMemory, schema: Schema) -> dict[str, str]:
-    """The settings of the table, and other metadata of Delta under similar names."""
-    metadata, protocol = memory.metadata, memory.protocol
+def _properties(saved_state: DeltaSavedState, schema: Schema) -> dict[str, str]:
+    """The settings of the table, and Delta's other metadata as properties with similar names."""
+    metadata, protocol = saved_state.metadata, saved_state.protocol
     properties = {
         **without_secrets(metadata.settings),
         "delta.minReaderVersion": str(protocol.min_reader_version),
         "delta.minWriterVersion": str(protocol.min_writer_version),
         "delta.name": metadata.name or "",
-        "delta.clusteringColumns": _clustering(memory.clustering, schema),
+        "delta.clusteringColumns": _clustering(saved_state.clustering, schema),
     }
     return {key: value for key, value in properties.items() if value}
 
@@ -232,10 +235,12 @@ class _Clustering(msgspec.Struct):
     clusteringColumns: list[list[str]] = []
 
 
-def _schema_versions(memory: DeltaMemory, current: Schema) -> tuple[TableSchemaVersion, ...]:
+def _schema_versions(
+    saved_state: DeltaSavedState, current: Schema
+) -> tuple[TableSchemaVersion, ...]:
     """The schemas in the order of versions; times never decrease."""
     past: list[TableSchemaVersion] = []
-    for each in memory.schemas:
+    for each in saved_state.schemas:
         metadata = DeltaMetadata(
             schema_string=each.schema_string, partition_columns=each.partition_columns
         )
@@ -259,17 +264,17 @@ def _schema_versions(memory: DeltaMemory, current: Schema) -> tuple[TableSchemaV
             )
         )
     if not past or past[-1].schema != current:
-        at = max([_time(memory.at), *(each.at for each in past)])
-        version = str(memory.version)
+        at = max([_time(saved_state.at), *(each.at for each in past)])
+        version = str(saved_state.version)
         past.append(TableSchemaVersion(schema=current, at=at, version=version, exact_time=False))
     return tuple(past)
 
 
-def _remarks_on_history(memory: DeltaMemory) -> tuple[Remark, ...]:
-    if not memory.unread:
+def _remarks_on_history(saved_state: DeltaSavedState) -> tuple[Remark, ...]:
+    if not saved_state.unread:
         return ()
-    versions = ", ".join(map(str, memory.unread[:5]))
-    more = len(memory.unread) - 5
+    versions = ", ".join(map(str, saved_state.unread[:5]))
+    more = len(saved_state.unread) - 5
     others = f" and {more:,} more" if more > 0 else ""
     return (
         Remark(
@@ -287,16 +292,16 @@ def _time(microseconds: int) -> datetime:
         return _EPOCH
 
 
-def live_files(memory: DeltaMemory) -> Iterator[LiveFile]:
+def live_files(saved_state: DeltaSavedState) -> Iterator[LiveFile]:
     """Yield the live files, with the logical names of partition columns."""
-    metadata = memory.metadata
+    metadata = saved_state.metadata
     names = logical_names(delta_schema(metadata))
     partitions = [
         tuple((names.get(name, name), value) for name, value in partition)
-        for partition in memory.partitions
+        for partition in saved_state.partitions
     ]
     format = (metadata.format and metadata.format.provider) or "parquet"
-    for file in files_in_buckets(memory.live):
+    for file in files_in_buckets(saved_state.live):
         yield LiveFile(
             path=file.path,
             size=file.size,

@@ -17,15 +17,15 @@ Path: TypeAlias = Annotated[str, msgspec.Meta(max_length=MAX_PATH_LENGTH)]
 
 
 class CorruptDeltaLog(LumosError):
-    """A damaged or missing part of a Delta log."""
+    """A part of a Delta log is damaged or missing."""
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """A part of an action, with Delta's names of fields."""
+    """A part of an action; the fields have Delta's names."""
 
 
 class DeletionVector(_Part, frozen=True):
-    """The location of the deletion vector of a file: the numbers of its deleted rows."""
+    """The location of a file's deletion vector, which contains the numbers of its deleted rows."""
 
     storage_type: str
     path_or_inline_dv: str
@@ -42,7 +42,7 @@ class Add(_Part, frozen=True):
     partition_values: dict[str, str | None] | None = None
     stats: str | None = None
     deletion_vector: DeletionVector | None = None
-    # In milliseconds since 1970; of any type, since a wrong value must not make a table unreadable.
+    # In milliseconds since 1970. Of any type: a wrong value must not make a table unreadable.
     modification_time: Any = None
     # False for a file that only contains rearranged rows of other files.
     data_change: Any = None
@@ -115,7 +115,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False
 
 
 class _SchemaAction(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """The schema part of a line, for commits that a checkpoint already contains."""
+    """The part of an action that sets a schema; used for commits before a checkpoint."""
 
     meta_data: DeltaMetadata | None = None
     commit_info: msgspec.Raw = msgspec.Raw()
@@ -139,8 +139,8 @@ _actions: Final = msgspec.json.Decoder(Action)
 _schema_actions: Final = msgspec.json.Decoder(_SchemaAction)
 _stats: Final = msgspec.json.Decoder(Stats)
 _Line = TypeVar("_Line", Action, _SchemaAction)
-# Bytes of lines that are decoded at a time.
-_PORTION_BYTES: Final = 1 << 20
+# The lines of a commit are decoded in chunks of this size.
+_CHUNK_BYTES: Final = 1 << 20
 _METADATA_KEY: Final = b'"metaData"'
 
 
@@ -150,7 +150,10 @@ def read_actions(data: bytes) -> Iterator[Action]:
 
 
 def read_schema_actions(data: bytes) -> tuple[DeltaMetadata | None, CommitInfo]:
-    """The metadata that a commit sets, if any, and the commit's author; raises CorruptDeltaLog."""
+    """The metadata that a commit sets, and the commit's info; raises CorruptDeltaLog.
+
+    The info is empty if the commit sets no metadata.
+    """
     if _METADATA_KEY not in data:
         return None, CommitInfo()
     metadata: DeltaMetadata | None = None
@@ -163,10 +166,10 @@ def read_schema_actions(data: bytes) -> tuple[DeltaMetadata | None, CommitInfo]:
 
 
 def _lines(data: bytes, decoder: msgspec.json.Decoder[_Line]) -> Iterator[_Line]:
-    # The first commit of a converted table may add millions of files.
+    # Decode in chunks: the first commit of a converted table may add millions of files.
     start = 0
     while start < len(data):
-        end = data.find(b"\n", start + _PORTION_BYTES) + 1 or len(data)
+        end = data.find(b"\n", start + _CHUNK_BYTES) + 1 or len(data)
         try:
             yield from decoder.decode_lines(data[start:end])
         except RecursionError:
@@ -178,18 +181,18 @@ def _lines(data: bytes, decoder: msgspec.json.Decoder[_Line]) -> Iterator[_Line]
 
 def parse_commit_info(lines: Iterable[msgspec.Raw]) -> CommitInfo:
     """The commit info of a commit; values of unexpected types are ignored."""
-    given: dict[str, Any] = {}
+    info: dict[str, Any] = {}
     for line in lines:
         if line:
             try:
-                given = msgspec.json.decode(line, type=dict[str, Any])
+                info = msgspec.json.decode(line, type=dict[str, Any])
             except (ValueError, RecursionError):
                 continue
-    times = (given.get(key) for key in ("inCommitTimestamp", "timestamp"))
+    times = (info.get(key) for key in ("inCommitTimestamp", "timestamp"))
     return CommitInfo(
         milliseconds=next((time for time in times if type(time) is int), None),
-        operation=_text(given.get("operation")),
-        author=_text(given.get("userName")) or _text(given.get("userId")),
+        operation=_text(info.get("operation")),
+        author=_text(info.get("userName")) or _text(info.get("userId")),
     )
 
 
@@ -214,17 +217,17 @@ _COMMIT: Final = re.compile(r"(\d{20})\.json\Z", re.ASCII)
 _COMPACTED: Final = re.compile(r"(\d{20})\.(\d{20})\.compacted\.json\Z", re.ASCII)
 _CHECKPOINT: Final = re.compile(
     r"(\d{20})\.checkpoint"
-    r"(?:\.(?P<part>\d{10})\.(?P<parts>\d{10})|\.(?P<uuid>[0-9A-Za-z-]+))?\.(?P<ending>parquet|json)\Z",
+    r"(?:\.(?P<part>\d{10})\.(?P<parts>\d{10})|\.(?P<uuid>[0-9A-Za-z-]+))?\.(?P<suffix>parquet|json)\Z",
     re.ASCII,
 )
 
 
-# The parts of checkpoints by number, for each version, number of parts and name.
+# The parts of checkpoints: for each (version, number of parts, name), the files by part number.
 _Parts: TypeAlias = dict[tuple[int, int, str], dict[int, FileEntry]]
 
 
 class CommitIdentity(NamedTuple):
-    """Identifies one write of a commit file."""
+    """Identifies the content of a commit file, which changes if the file is written again."""
 
     size: int
     modified: int
@@ -232,7 +235,7 @@ class CommitIdentity(NamedTuple):
 
 
 class DeltaCheckpoint(NamedTuple):
-    """A complete checkpoint with the names of its parts in order."""
+    """A complete checkpoint, with the names of its files in the order of its parts."""
 
     version: int
     names: tuple[str, ...]
@@ -240,7 +243,7 @@ class DeltaCheckpoint(NamedTuple):
 
 
 class CompactedCommits(NamedTuple):
-    """A file that contains the result of several commits."""
+    """A file that contains the result of the commits from `first` to `last`."""
 
     first: int
     last: int
@@ -248,12 +251,12 @@ class CompactedCommits(NamedTuple):
 
 
 class DeltaLog(NamedTuple):
-    """The files of a log; complete checkpoints only, the newest first."""
+    """The files of a log; only complete checkpoints, newest first."""
 
     commits: dict[int, FileEntry]
     checkpoints: tuple[DeltaCheckpoint, ...]
     compacted: tuple[CompactedCommits, ...]
-    # Empty commits at the end, whose writers have not finished.
+    # The versions of empty commits at the end, whose writers have not finished.
     unfinished: tuple[int, ...]
 
     @property
@@ -301,9 +304,9 @@ def _add_part(parts: _Parts, match: re.Match[str], entry: FileEntry) -> None:
     if version > MAX_COUNT or entry.size == 0:
         return
     if match["parts"]:
-        if match["ending"] == "parquet":
+        if match["suffix"] == "parquet":
             parts.setdefault((version, int(match["parts"]), ""), {})[int(match["part"])] = entry
-    elif match["uuid"] or match["ending"] == "parquet":
+    elif match["uuid"] or match["suffix"] == "parquet":
         # A version may have several checkpoints.
         parts[version, 1, entry.name] = {1: entry}
 
@@ -312,11 +315,11 @@ def _complete_checkpoints(parts: _Parts) -> tuple[DeltaCheckpoint, ...]:
     complete = [
         DeltaCheckpoint(
             version,
-            tuple(found[number].name for number in sorted(found)),
-            max(entry.modified for entry in found.values()),
+            tuple(files[number].name for number in sorted(files)),
+            max(entry.modified for entry in files.values()),
         )
-        for (version, count, _), found in parts.items()
-        if len(found) == count and min(found) == 1 and max(found) == count
+        for (version, count, _), files in parts.items()
+        if len(files) == count and min(files) == 1 and max(files) == count
     ]
     return tuple(sorted(complete, key=lambda each: (-each.version, len(each.names))))
 

@@ -24,13 +24,13 @@ from lumos.formats.tables.delta.log import (
 )
 from lumos.formats.tables.delta.state import (
     CommittedSchema,
-    DeltaMemory,
+    DeltaSavedState,
     DeltaState,
     commit_time,
     committed_schema,
-    decode_memory,
-    encode_memory,
-    only_changes,
+    decode_saved_state,
+    encode_saved_state,
+    without_repetitions,
 )
 from lumos.formats.tables.interface import LiveFile, TableFacts, TableFolder, TableKind, TableReader
 
@@ -50,29 +50,32 @@ class DeltaReader(TableReader):
         return digest.hexdigest()
 
     def read(
-        self, folder: TableFolder, memory: bytes | None, *, max_commits: int
+        self, folder: TableFolder, saved_state: bytes | None, *, max_commits: int
     ) -> tuple[TableFacts, bytes]:
         log = delta_log(folder.entries(FOLDER))
         if log.latest is None:
             raise _no_commit()
-        known = decode_memory(memory)
-        reading = _LogReading(folder, log)
+        known = decode_saved_state(saved_state)
+        log_read = _LogRead(folder, log)
         try:
-            if known is not None and reading.continues(known):
-                new_memory = reading.read_new_commits(known)
+            if known is not None and log_read.continues(known):
+                new_state = log_read.read_new_commits(known)
             else:
-                new_memory = reading.read_all(known, max_commits)
-            facts = table_facts(new_memory, reading.remarks())
+                new_state = log_read.read_all(known, max_commits)
+            facts = table_facts(new_state, log_read.remarks())
         except CorruptDeltaLog as problem:
             raise UnreadableFile(_BROKEN_TABLE, f"The Delta log is broken: {problem}.") from None
-        return facts, memory if memory is not None and new_memory is known else encode_memory(
-            new_memory
+        return (
+            facts,
+            saved_state
+            if saved_state is not None and new_state is known
+            else encode_saved_state(new_state),
         )
 
-    def live(self, memory: bytes) -> Iterator[LiveFile]:
-        known = decode_memory(memory)
+    def live(self, saved_state: bytes) -> Iterator[LiveFile]:
+        known = decode_saved_state(saved_state)
         if known is None:
-            raise ValueError("The memory does not belong to a Delta table.")
+            raise ValueError("The saved state does not belong to a Delta table.")
         return live_files(known)
 
 
@@ -81,7 +84,7 @@ def _no_commit() -> UnreadableFile:
 
 
 class _Commit(NamedTuple):
-    """A file to read: a commit, or compacted commits up to `version`."""
+    """A file to read: the commit of `version`, or compacted commits up to that version."""
 
     version: int
     path: str
@@ -90,14 +93,14 @@ class _Commit(NamedTuple):
 
 
 class _MissingVersion(Exception):
-    """A version without a commit or compacted commits."""
+    """Neither a commit nor compacted commits exist for a version."""
 
     def __init__(self, version: int) -> None:
         super().__init__(version)
         self.version = version
 
 
-class _LogReading:
+class _LogRead:
     """One read of a log."""
 
     def __init__(self, folder: TableFolder, log: DeltaLog) -> None:
@@ -107,33 +110,35 @@ class _LogReading:
         self._latest = log.latest
         self._schemas: list[CommittedSchema] = []
         self._unread: list[int] = []
-        # Checkpoints that could not be used, with the reasons.
+        # The reasons why checkpoints could not be used, by version.
         self._damaged: dict[int, str] = {}
-        self._empty = list(log.unfinished)
+        self._empty_commits = list(log.unfinished)
         # The info of the newest commit that was read.
-        self._last = CommitInfo()
+        self._last_info = CommitInfo()
 
-    def continues(self, known: DeltaMemory) -> bool:
-        """Whether the log continues the known state, so that only newer commits have to be read."""
+    def continues(self, known: DeltaSavedState) -> bool:
+        """Whether only the commits after the known version have to be read."""
         if known.last is None or self._log.identity(known.version) != known.last:
             return False
         return self._find_gap(after=known.version) is None
 
-    def read_new_commits(self, known: DeltaMemory) -> DeltaMemory:
+    def read_new_commits(self, known: DeltaSavedState) -> DeltaSavedState:
         """The state after the commits since the known version."""
         state = DeltaState.of(self._folder, known)
-        existing = {checkpoint.version for checkpoint in self._log.checkpoints}
-        self._damaged = {at: reason for at, reason in known.damaged.items() if at in existing}
-        new = self._commits_after(known.version)
-        if not new:
+        checkpoints = {checkpoint.version for checkpoint in self._log.checkpoints}
+        self._damaged = {
+            version: reason for version, reason in known.damaged.items() if version in checkpoints
+        }
+        new_commits = self._commits_after(known.version)
+        if not new_commits:
             return known
         self._schemas, self._unread = list(known.schemas), list(known.unread)
-        version, modified = self._replay(state, new, base=known.version)
+        version, modified = self._replay(state, new_commits, base=known.version)
         if version == known.version:
             return known
-        return self._memory(state, version, modified)
+        return self._save(state, version, modified)
 
-    def read_all(self, known: DeltaMemory | None, max_commits: int) -> DeltaMemory:
+    def read_all(self, known: DeltaSavedState | None, max_commits: int) -> DeltaSavedState:
         """The state after the whole log."""
         base, modified, state = self._load_base()
         commits = self._commits_to_read(base, max_commits)
@@ -143,21 +148,21 @@ class _LogReading:
             raise _no_commit()
         if first > 0:
             self._schemas += self._earlier_schemas(first, base, state, known)
-        return self._memory(state, version, modified)
+        return self._save(state, version, modified)
 
-    def _memory(self, state: DeltaState, version: int, modified: int) -> DeltaMemory:
-        return state.memory(
+    def _save(self, state: DeltaState, version: int, modified: int) -> DeltaSavedState:
+        return state.save(
             version=version,
             last=self._log.identity(version),
-            at=commit_time(self._last, modified),
-            operation=self._last.operation,
-            schemas=only_changes(self._schemas),
+            at=commit_time(self._last_info, modified),
+            operation=self._last_info.operation,
+            schemas=without_repetitions(self._schemas),
             unread=self._unread,
             damaged=self._damaged,
         )
 
     def _find_gap(self, after: int) -> int | None:
-        """The first missing version after `after`."""
+        """The first version after `after` that is missing."""
         try:
             self._commits_after(after)
         except _MissingVersion as gap:
@@ -165,8 +170,11 @@ class _LogReading:
         return None
 
     def _commits_after(self, after: int, *, prefer_compacted_until: int = 0) -> list[_Commit]:
-        """Return the files after a version; compacted commits fill gaps and early versions."""
-        steps = []
+        """The files to read after a version.
+
+        Compacted commits are used for missing commits, and before `prefer_compacted_until`.
+        """
+        commits = []
         version = after + 1
         while version <= self._latest:
             compacted = None
@@ -174,16 +182,16 @@ class _LogReading:
                 compacted = self._find_compacted(version)
             if compacted is None and version not in self._log.commits:
                 raise _MissingVersion(version)
-            steps.append(compacted or self._commit(version))
-            version = steps[-1].version + 1
-        return steps
+            commits.append(compacted or self._commit(version))
+            version = commits[-1].version + 1
+        return commits
 
     def _commit(self, version: int) -> _Commit:
         entry = self._log.commits[version]
         return _Commit(version, log_path(entry.name), entry.modified)
 
     def _find_compacted(self, version: int) -> _Commit | None:
-        # A compacted file may begin earlier, because it contains the last state of its files.
+        # The file may start at an earlier version: its actions replace those of earlier commits.
         candidates = [
             compacted
             for compacted in self._log.compacted
@@ -211,8 +219,10 @@ class _LogReading:
         if missing is None:
             return -1, 0, DeltaState(self._folder)
         if self._damaged:
-            version, why = next(iter(self._damaged.items()))
-            raise CorruptDeltaLog(f"checkpoint {version}: {why}; and commit {missing} is missing")
+            version, reason = next(iter(self._damaged.items()))
+            raise CorruptDeltaLog(
+                f"checkpoint {version}: {reason}; and commit {missing} is missing"
+            )
         if missing == 0:
             raise CorruptDeltaLog("its first commit is missing, and there is no checkpoint")
         raise CorruptDeltaLog(f"commit {missing} is missing, but there are later ones")
@@ -238,15 +248,15 @@ class _LogReading:
             if isinstance(data, OSError):
                 raise data
             if not data.strip():
-                self._empty.append(commit.version)
+                self._empty_commits.append(commit.version)
                 continue
             try:
                 self._apply(state, commit, data)
             except CorruptDeltaLog as problem:
                 raise CorruptDeltaLog(f"commit {commit.version}: {problem}") from None
             version, modified = commit.version, commit.modified
-        # An empty commit that others follow changed nothing.
-        self._empty = [each for each in self._empty if each > version]
+        # An empty commit before other commits changed nothing.
+        self._empty_commits = [empty for empty in self._empty_commits if empty > version]
         return version, modified
 
     def _apply(self, state: DeltaState, commit: _Commit, data: bytes) -> None:
@@ -257,21 +267,23 @@ class _LogReading:
             metadata = action.meta_data or metadata
             if action.commit_info:
                 infos.append(action.commit_info)
-        self._last = parse_commit_info(infos)
+        self._last_info = parse_commit_info(infos)
         if metadata is not None:
-            self._add_schema(metadata, commit, self._last)
+            self._add_schema(metadata, commit, self._last_info)
 
     def _add_to_history(self, commit: _Commit, data: bytes | OSError, *, is_newest: bool) -> None:
-        """Add the schema of a commit that the checkpoint contains to the history."""
+        """Add the schema of a commit to the history; its other actions are in the checkpoint."""
         if isinstance(data, FileNotFoundError):
-            # The log was cleaned up in the meantime.
+            # The log was cleaned up after it was listed.
             return
         if isinstance(data, OSError):
             raise data
         try:
             metadata, info = read_schema_actions(data)
             if is_newest:
-                self._last = parse_commit_info(action.commit_info for action in read_actions(data))
+                self._last_info = parse_commit_info(
+                    action.commit_info for action in read_actions(data)
+                )
         except CorruptDeltaLog:
             self._unread.append(commit.version)
             return
@@ -290,7 +302,7 @@ class _LogReading:
         )
 
     def _earlier_schemas(
-        self, first: int, base: int, state: DeltaState, known: DeltaMemory | None
+        self, first: int, base: int, state: DeltaState, known: DeltaSavedState | None
     ) -> list[CommittedSchema]:
         """The schemas before the first commit that was read."""
         current = state.metadata
@@ -326,12 +338,12 @@ class _LogReading:
     def remarks(self) -> tuple[Remark, ...]:
         """Remarks on a readable log."""
         remarks = []
-        if self._empty:
+        if self._empty_commits:
             remarks.append(
                 Remark(
                     _HALF_WRITTEN_TABLE,
-                    f"Commit {self._empty[0]} is empty: its writer stopped or has not finished; "
-                    "the version before it was read.",
+                    f"Commit {self._empty_commits[0]} is empty: its writer stopped or has not "
+                    "finished; the version before it was read.",
                 )
             )
         for version, problem in self._damaged.items():

@@ -1,6 +1,6 @@
 """The state of a Delta table: live files, schema and history, built up action by action.
 
-There may be millions of live files, so they are kept encoded, in buckets.
+There may be millions of live files, so they are stored in encoded form, in buckets.
 """
 
 import base64
@@ -32,26 +32,26 @@ from lumos.formats.tables.interface import RowDeletes, TableFolder, folder_witho
 
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/|/")
 _FILE_SCHEME: Final = re.compile(r"file:/+")
-# A folder in a bucket: s3://bucket/folder.
+# The slashes in the URI of a folder in a bucket, such as `s3://bucket/folder`.
 _MIN_SLASHES: Final = 3
 
 
 def resolve_path(path: str, folder: TableFolder) -> str:
     """The path relative to the table's root, or the URI of a file outside of it."""
-    unquoted = unquote(path) if "%" in path else path
-    if not _is_uri(unquoted):
-        if ".." not in unquoted:
-            return unquoted
-        unquoted = posixpath.normpath(unquoted)
-        if not unquoted.startswith("../"):
-            return unquoted
-        # Outside of the table, like any other URI.
+    path = unquote(path) if "%" in path else path
+    if not _is_uri(path):
+        if ".." not in path:
+            return path
+        path = posixpath.normpath(path)
+        if not path.startswith("../"):
+            return path
+        # The path leads out of the table, so convert it to a URI.
         scheme, separator, location = folder.root.rpartition("://")
-        joined = posixpath.normpath(posixpath.join(location, unquoted))
-        unquoted = f"{scheme}{separator}{joined}"
-    if unquoted.startswith("file:"):
-        unquoted = _FILE_SCHEME.sub("/", unquoted, count=1)
-    return folder.inside(unquoted, folder.root) or unquoted
+        joined = posixpath.normpath(posixpath.join(location, path))
+        path = f"{scheme}{separator}{joined}"
+    if path.startswith("file:"):
+        path = _FILE_SCHEME.sub("/", path, count=1)
+    return folder.inside(path, folder.root) or path
 
 
 def _is_uri(path: str) -> bool:
@@ -59,13 +59,13 @@ def _is_uri(path: str) -> bool:
 
 
 def folder_outside(path: str) -> str | None:
-    """The folder of a file outside of the table, without partition folders, or None."""
+    """The folder of a file outside of the table, without partition folders; None for others."""
     if not _is_uri(path):
         return None
     folder = folder_without_partitions(path)
-    is_deep = folder.count("/") >= (1 if path.startswith("/") else _MIN_SLASHES)
-    # A file at the top of a bucket does not make the bucket part of the table.
-    return folder if is_deep else path
+    # A file at the top of a bucket does not make the entire bucket part of the table.
+    is_in_folder = folder.count("/") >= (1 if path.startswith("/") else _MIN_SLASHES)
+    return folder if is_in_folder else path
 
 
 # The alphabets of base 85 in Delta (ZeroMQ's) and in Python (git's).
@@ -81,7 +81,7 @@ _UUID_BYTES: Final = 16
 
 
 def vector_id(vector: DeletionVector | None) -> str:
-    """The identity of a deletion vector; empty without one."""
+    """The identity of a deletion vector; empty if there is none."""
     if vector is None:
         return ""
     offset = "" if vector.offset is None else f"@{vector.offset}"
@@ -127,7 +127,7 @@ def _decode_z85(text: str) -> bytes:
         ) from None
 
 
-# A table of ten million files has 160,000 in each bucket.
+# In a table of ten million files, each bucket contains 160,000.
 _BUCKETS: Final = 64
 # The year 10000 in milliseconds since 1970.
 _END_OF_TIME: Final = 253_402_300_800_000
@@ -137,9 +137,9 @@ _MAX_LISTED_FILES: Final = 10_000
 
 
 class DeltaFile(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A live file; `partition` is its index in the list of partitions.
+    """A live file; `partition` is the index of its partition in the list of partitions.
 
-    `added` is in milliseconds since 1970, and 0 if it is not known.
+    `added` is when its rows were added, in milliseconds since 1970, or 0 if unknown.
     """
 
     path: str
@@ -171,13 +171,13 @@ def file_key(path: str, vector: str) -> str:
 
 
 class FileBucket(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Some of the files, encoded, and their totals; `rows` is None if one count is unknown."""
+    """A part of the live files, and their totals; `rows` is None if any row count is unknown."""
 
-    packed: bytes = b"\x90"
-    files: int = 0
+    encoded_files: bytes = b"\x90"
+    file_count: int = 0
     size: int = 0
     rows: int | None = 0
-    # The files outside of the table, if there are not too many, and their folders.
+    # Files outside of the table (at most one more than `_MAX_LISTED_FILES`), and their folders.
     outside: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
 
@@ -188,20 +188,20 @@ _changes_decoder: Final = msgspec.msgpack.Decoder(list[DeltaFile | str])
 
 
 class DeltaFiles:
-    """The live files; additions and removals are collected, and applied at the end."""
+    """The live files; additions and removals are collected, and applied together."""
 
     def __init__(self, buckets: Sequence[FileBucket] = ()) -> None:
         self._buckets = list(buckets) or [FileBucket()] * _BUCKETS
-        # For each bucket the encoded additions, and the keys of removals.
+        # For each bucket, the changes in encoded form: added files, and keys of removed files.
         self._changes = [bytearray() for _ in self._buckets]
         self._change_counts = [0] * len(self._buckets)
 
-    def put(self, live: DeltaFile) -> None:
+    def put(self, file: DeltaFile) -> None:
         """Add or replace a file."""
-        self._append(live.key, live)
+        self._append(file.key, file)
 
     def drop(self, key: str) -> None:
-        """Remove a file, if it is live."""
+        """Remove the file with this key, if it is live."""
         self._append(key, key)
 
     def _append(self, key: str, change: DeltaFile | str) -> None:
@@ -219,7 +219,9 @@ class DeltaFiles:
         return self._buckets
 
     def _apply_changes(self, number: int) -> FileBucket:
-        live = {each.key: each for each in _files_decoder.decode(self._buckets[number].packed)}
+        live = {
+            each.key: each for each in _files_decoder.decode(self._buckets[number].encoded_files)
+        }
         # The header of an array in msgpack.
         header = b"\xdd" + self._change_counts[number].to_bytes(4, "big")
         for change in _changes_decoder.decode(header + self._changes[number]):
@@ -231,22 +233,22 @@ class DeltaFiles:
 
 
 def _bucket(files: list[DeltaFile]) -> FileBucket:
-    size, rows, unknown = 0, 0, False
+    size, rows, has_unknown_rows = 0, 0, False
     outside: dict[str, str] = {}
     for file in files:
         size += file.size
         deleted = 0 if file.deletes is None else file.deletes.count
         if file.rows is None or deleted is None:
-            unknown = True
+            has_unknown_rows = True
         else:
             rows += max(0, file.rows - deleted)
         if folder := folder_outside(file.path):
             outside[file.path] = folder
     return FileBucket(
-        packed=_encode(files),
-        files=len(files),
+        encoded_files=_encode(files),
+        file_count=len(files),
         size=size,
-        rows=None if unknown else rows,
+        rows=None if has_unknown_rows else rows,
         outside=tuple(sorted(outside)[: _MAX_LISTED_FILES + 1]),
         folders=tuple(sorted(set(outside.values()))),
     )
@@ -255,7 +257,7 @@ def _bucket(files: list[DeltaFile]) -> FileBucket:
 def files_in_buckets(buckets: Sequence[FileBucket]) -> Iterator[DeltaFile]:
     """Yield the files in the buckets."""
     for bucket in buckets:
-        yield from _files_decoder.decode(bucket.packed)
+        yield from _files_decoder.decode(bucket.encoded_files)
 
 
 class LiveTotals(msgspec.Struct, frozen=True):
@@ -264,36 +266,36 @@ class LiveTotals(msgspec.Struct, frozen=True):
     files: int
     size: int
     rows: int | None
-    # Files outside of the table, or their folders if there are very many.
+    # Files outside of the table; if there are very many, their folders instead.
     outside: tuple[str, ...]
 
 
-def totals(buckets: Sequence[FileBucket]) -> LiveTotals:
-    """The totals of the buckets."""
+def total_of_buckets(buckets: Sequence[FileBucket]) -> LiveTotals:
+    """The totals of the files in the buckets."""
     rows = [bucket.rows for bucket in buckets]
-    known = [count for count in rows if count is not None]
+    known_rows = [count for count in rows if count is not None]
     outside = {path for bucket in buckets for path in bucket.outside}
     if len(outside) > _MAX_LISTED_FILES:
         outside = {folder for bucket in buckets for folder in bucket.folders}
     return LiveTotals(
-        files=sum(bucket.files for bucket in buckets),
+        files=sum(bucket.file_count for bucket in buckets),
         size=sum(bucket.size for bucket in buckets),
-        rows=sum(known) if len(known) == len(rows) else None,
+        rows=sum(known_rows) if len(known_rows) == len(rows) else None,
         outside=tuple(sorted(outside)),
     )
 
 
-# Increment this when the layout changes; memories with another layout are ignored.
+# Increment this when the layout changes; states with another layout are ignored.
 _LAYOUT: Final = 3
 _CLUSTERING: Final = "delta.clustering"
-# Below this number, removing partitions without files is not worthwhile.
+# Partitions without files are only removed if there are more than this many.
 _MIN_UNUSED_PARTITIONS: Final = 1_000
 
 Partition = tuple[tuple[str, str | None], ...]
 
 
 class CommittedSchema(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A schema that a commit set; `at` is in microseconds since 1970."""
+    """A schema, and the commit that set it; `at` is in microseconds since 1970."""
 
     version: int
     at: int
@@ -304,12 +306,12 @@ class CommittedSchema(msgspec.Struct, frozen=True, array_like=True, gc=False):
     author: str | None = None
 
 
-class DeltaMemory(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+class DeltaSavedState(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """The state that the next read continues from."""
 
     layout: int = _LAYOUT
     version: int
-    # The commit file of that version; None if only a checkpoint remains.
+    # Identifies the commit file of `version`; None if only a checkpoint remains.
     last: CommitIdentity | None
     at: int
     operation: str | None
@@ -319,14 +321,14 @@ class DeltaMemory(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     partitions: list[Partition]
     live: list[FileBucket]
     schemas: list[CommittedSchema]
-    # Earlier commits that could not be read.
+    # The versions of earlier commits that could not be read.
     unread: list[int]
-    # Checkpoints that could not be used, with the reasons.
+    # The reasons why checkpoints could not be used, by version.
     damaged: dict[int, str]
 
 
 class DeltaState:
-    """The state of a table after some actions."""
+    """The state of a table after the actions that were applied so far."""
 
     def __init__(self, folder: TableFolder) -> None:
         self._folder = folder
@@ -337,18 +339,18 @@ class DeltaState:
         self.clustering = ""
 
     @classmethod
-    def of(cls, folder: TableFolder, memory: DeltaMemory) -> "DeltaState":
-        """The state at the end of an earlier read."""
+    def of(cls, folder: TableFolder, saved_state: DeltaSavedState) -> "DeltaState":
+        """The state of a table at the end of an earlier read."""
         state = cls(folder)
-        state.live = DeltaFiles(memory.live)
-        state.partitions = {each: number for number, each in enumerate(memory.partitions)}
-        state.metadata = memory.metadata
-        state.protocol = memory.protocol
-        state.clustering = memory.clustering
+        state.live = DeltaFiles(saved_state.live)
+        state.partitions = {each: number for number, each in enumerate(saved_state.partitions)}
+        state.metadata = saved_state.metadata
+        state.protocol = saved_state.protocol
+        state.clustering = saved_state.clustering
         return state
 
     def apply(self, action: Action) -> None:
-        """Apply an action."""
+        """Apply an action of the log."""
         if action.add is not None:
             self.add(action.add, row_count_in(action.add.stats))
         elif action.remove is not None:
@@ -366,7 +368,7 @@ class DeltaState:
     def add(self, add: Add, rows: int | None) -> None:
         """Add a live file."""
         vector = add.deletion_vector
-        # In the protocol an empty text is null for every type.
+        # The protocol defines an empty partition value as null, for every type.
         values = (add.partition_values or {}).items()
         partition = tuple((name, value or None) for name, value in values)
         self.live.put(
@@ -384,7 +386,7 @@ class DeltaState:
     def _resolve(self, path: str) -> str:
         return resolve_path(path, self._folder)
 
-    def memory(
+    def save(
         self,
         *,
         version: int,
@@ -394,15 +396,18 @@ class DeltaState:
         schemas: list[CommittedSchema],
         unread: list[int],
         damaged: dict[int, str],
-    ) -> DeltaMemory:
-        """The memory for the next read; raises CorruptDeltaLog without a schema or protocol."""
+    ) -> DeltaSavedState:
+        """The state for the next read; raises CorruptDeltaLog without a schema or protocol."""
         if self.metadata is None:
             raise CorruptDeltaLog("it contains no schema of the table")
         if self.protocol is None:
             raise CorruptDeltaLog("it contains no protocol version")
-        if len(self.partitions) > 2 * totals(self.live.buckets()).files + _MIN_UNUSED_PARTITIONS:
+        if (
+            len(self.partitions)
+            > 2 * total_of_buckets(self.live.buckets()).files + _MIN_UNUSED_PARTITIONS
+        ):
             self._drop_unused_partitions()
-        return DeltaMemory(
+        return DeltaSavedState(
             version=version,
             last=last,
             at=at,
@@ -419,18 +424,18 @@ class DeltaState:
 
     def _drop_unused_partitions(self) -> None:
         """Remove the partitions without live files."""
-        known, files = list(self.partitions), self.live
+        partitions, files = list(self.partitions), self.live
         self.partitions, self.live = {}, DeltaFiles()
-        for live in files_in_buckets(files.buckets()):
-            partition = known[live.partition]
+        for file in files_in_buckets(files.buckets()):
+            partition = partitions[file.partition]
             number = self.partitions.setdefault(partition, len(self.partitions))
-            self.live.put(replace(live, partition=number))
+            self.live.put(replace(file, partition=number))
 
 
 def committed_schema(
     metadata: DeltaMetadata, version: int, info: CommitInfo, *, modified: int, exact: bool = True
 ) -> CommittedSchema:
-    """The schema that a commit sets."""
+    """The schema in the metadata that a commit sets."""
     at = commit_time(info, modified)
     return CommittedSchema(
         version=version,
@@ -444,7 +449,7 @@ def committed_schema(
 
 
 def commit_time(info: CommitInfo, modified: int) -> int:
-    """The time of a commit in microseconds: from its info, or else the time of its file."""
+    """The time of a commit in microseconds: as in its info, or else the time of its file."""
     if info.milliseconds is None or not _is_time(info.milliseconds):
         return modified
     return info.milliseconds * 1000
@@ -460,8 +465,8 @@ def _is_time(milliseconds: int | None) -> bool:
     return True
 
 
-def only_changes(schemas: list[CommittedSchema]) -> list[CommittedSchema]:
-    """The schemas that differ from the previous schema, in the order of versions."""
+def without_repetitions(schemas: list[CommittedSchema]) -> list[CommittedSchema]:
+    """The schemas that differ from the previous one, in the order of versions."""
     changes: list[CommittedSchema] = []
     for each in sorted(schemas, key=lambda schema: schema.version):
         is_same = changes and (
@@ -473,20 +478,20 @@ def only_changes(schemas: list[CommittedSchema]) -> list[CommittedSchema]:
     return changes
 
 
-_decoder: Final = msgspec.msgpack.Decoder(DeltaMemory)
+_decoder: Final = msgspec.msgpack.Decoder(DeltaSavedState)
 
 
-def encode_memory(memory: DeltaMemory) -> bytes:
-    """Encode a memory."""
-    return _encode(memory)
+def encode_saved_state(saved_state: DeltaSavedState) -> bytes:
+    """Encode the state for the next read."""
+    return _encode(saved_state)
 
 
-def decode_memory(memory: bytes | None) -> DeltaMemory | None:
-    """Decode a memory; None if it is unusable."""
-    if memory is None:
+def decode_saved_state(saved_state: bytes | None) -> DeltaSavedState | None:
+    """Decode the state of an earlier read; None if it is unusable."""
+    if saved_state is None:
         return None
     try:
-        known = _decoder.decode(memory)
+        known = _decoder.decode(saved_state)
     except (ValueError, RecursionError):
         return None
     return known if known.layout == _LAYOUT else None

@@ -16,7 +16,7 @@ from lumos.model.types import STRING
 
 META_FOLDER: Final = ".hoodie"
 _TIMELINE: Final = "timeline"
-# The folders of instants, unless the properties name another one.
+# The folders that may contain the instants, unless the properties name another one.
 DEFAULT_TIMELINES: Final = (META_FOLDER, f"{META_FOLDER}/{_TIMELINE}")
 # The backup remains if a writer stopped while it changed the file.
 PROPERTY_FILES: Final = (
@@ -52,12 +52,12 @@ class HudiProperties:
     @property
     def version(self) -> int:
         """The table version: 6 for Hudi 0.x, 8 and more for 1.x."""
-        return self._number("hoodie.table.version") or 0
+        return self._integer("hoodie.table.version") or 0
 
     @property
     def has_timeline_folder(self) -> bool:
         """Whether instants are in a separate folder, with their completion times in the names."""
-        layout = self._number("hoodie.timeline.layout.version")
+        layout = self._integer("hoodie.timeline.layout.version")
         return self.version >= 8 if layout is None else layout >= 2
 
     @property
@@ -118,22 +118,22 @@ class HudiProperties:
     @property
     def partition_by(self) -> tuple[str, ...]:
         """The partitioning, such as `country` or `format[yyyy/MM/dd](ts)`."""
-        form = self.values.get("hoodie.keygen.timebased.output.dateformat")
+        date_format = self.values.get("hoodie.keygen.timebased.output.dateformat")
         texts = []
         for name in self._names("hoodie.table.partition.fields"):
             column, _, kind = name.partition(":")
-            is_time = kind.upper() == "TIMESTAMP" if kind else self._is_by_time
-            texts.append(f"format[{form}]({column})" if is_time and form else column)
+            is_time = kind.upper() == "TIMESTAMP" if kind else self._has_time_partitions
+            texts.append(f"format[{date_format}]({column})" if is_time and date_format else column)
         return tuple(texts)
 
     @property
-    def plain_partition_columns(self) -> frozenset[str]:
+    def identity_partition_columns(self) -> frozenset[str]:
         """The partition columns whose values are in the paths unchanged."""
         return frozenset(self.partition_by) & frozenset(self.partition_columns)
 
     @property
     def reported(self) -> dict[str, str]:
-        """The properties to report, under Hudi's keys."""
+        """The properties to report, with Hudi's keys."""
         return {key: text for key, text in sorted(self.values.items()) if key not in _HIDDEN_KEYS}
 
     def is_set(self, key: str, *, default: bool = False) -> bool:
@@ -141,7 +141,7 @@ class HudiProperties:
         return self.values.get(key, str(default)).strip().lower() == "true"
 
     @property
-    def _is_by_time(self) -> bool:
+    def _has_time_partitions(self) -> bool:
         kind = self.values.get("hoodie.table.keygenerator.type", "")
         class_name = self.values.get("hoodie.table.keygenerator.class", "")
         return kind.upper() == "TIMESTAMP" or class_name.endswith("TimestampBasedKeyGenerator")
@@ -149,7 +149,7 @@ class HudiProperties:
     def _names(self, key: str) -> tuple[str, ...]:
         return tuple(name for each in self.values.get(key, "").split(",") if (name := each.strip()))
 
-    def _number(self, key: str) -> int | None:
+    def _integer(self, key: str) -> int | None:
         text = self.values.get(key, "").strip()
         if not text:
             return None
@@ -173,7 +173,7 @@ def java_properties(text: str) -> dict[str, str]:
 
 
 def _lines(text: str) -> list[str]:
-    """The lines without comments, with those that end in a backslash joined to the next."""
+    """The lines without comments; a line that ends in a backslash is joined to the next."""
     lines: list[str] = []
     continued = ""
     for raw in re.split(r"\r\n|\r|\n", text):
@@ -225,34 +225,34 @@ _META_COLUMNS: Final = frozenset(
 
 
 def is_record(schema: str) -> bool:
-    """Whether a schema has columns; deletes by key may write `null` instead."""
+    """Whether a schema has columns; deletes by key may write the schema `null`."""
     return '"record"' in schema
 
 
-def hudi_schema(avro: str, numbered: str | None, properties: HudiProperties) -> Schema:
+def hudi_schema(avro: str, schema_with_ids: str | None, properties: HudiProperties) -> Schema:
     """The schema of the table without Hudi's metadata columns; raises UnreadableFile."""
-    plain = _schema_without_meta(avro, numbered)
-    key, partitions = frozenset(properties.key), properties.plain_partition_columns
+    plain = _schema_without_meta(avro, schema_with_ids)
+    key, partitions = frozenset(properties.key), properties.identity_partition_columns
     fields = [
         replace(field, key=field.name in key, partition=field.name in partitions)
         for field in plain.fields
     ]
     if properties.drops_partition_columns:
-        named = {field.name for field in fields}
+        names = {field.name for field in fields}
         fields += [
             Field(name=name, type=STRING, partition=True)
             for name in properties.partition_columns
-            if name not in named
+            if name not in names
         ]
     return Schema(fields=tuple(fields))
 
 
 @lru_cache(maxsize=256)
-def _schema_without_meta(avro: str, numbered: str | None) -> Schema:
+def _schema_without_meta(avro: str, schema_with_ids: str | None) -> Schema:
     try:
         record = msgspec.json.decode(avro)
-        if numbered is not None:
-            _add_field_ids(record, msgspec.json.decode(numbered))
+        if schema_with_ids is not None:
+            _add_field_ids(record, msgspec.json.decode(schema_with_ids))
         schema = with_distinct_names(schema_from_avro(record))
     except RecursionError:
         raise UnreadableFile("broken_table", "The schema nests too deeply to be read") from None
@@ -273,33 +273,33 @@ def _without_null_defaults(field: Field) -> Field:
     return replace(field, default=default, nested=tuple(nested))
 
 
-def _add_field_ids(avro: Any, numbered: Any) -> None:
-    """Copy ids and comments of a numbered type into the Avro type of the same shape."""
+def _add_field_ids(avro: Any, with_ids: Any) -> None:
+    """Copy the ids and comments of a type with field ids to the Avro type of the same shape."""
     if isinstance(avro, list):
         for option in avro:
-            _add_field_ids(option, numbered)
+            _add_field_ids(option, with_ids)
         return
-    if not isinstance(avro, dict) or not isinstance(numbered, dict):
+    if not isinstance(avro, dict) or not isinstance(with_ids, dict):
         return
     kind = avro.get("type")
     if isinstance(kind, dict | list):
-        _add_field_ids(kind, numbered)
-    elif kind != numbered.get("type"):
+        _add_field_ids(kind, with_ids)
+    elif kind != with_ids.get("type"):
         return
     elif kind == "record":
-        _add_member_ids(avro, numbered)
+        _add_member_ids(avro, with_ids)
     elif kind == "array":
-        avro["element-id"] = _id(numbered, "element")
-        _add_field_ids(avro.get("items"), numbered.get("element"))
+        avro["element-id"] = _id(with_ids, "element")
+        _add_field_ids(avro.get("items"), with_ids.get("element"))
     elif kind == "map":
-        avro["key-id"], avro["value-id"] = _id(numbered, "key"), _id(numbered, "value")
-        _add_field_ids(avro.get("values"), numbered.get("value"))
+        avro["key-id"], avro["value-id"] = _id(with_ids, "key"), _id(with_ids, "value")
+        _add_field_ids(avro.get("values"), with_ids.get("value"))
 
 
-def _add_member_ids(avro: dict[str, Any], numbered: dict[str, Any]) -> None:
+def _add_member_ids(avro: dict[str, Any], with_ids: dict[str, Any]) -> None:
     members = {
         member.get("name"): member
-        for member in numbered.get("fields") or ()
+        for member in with_ids.get("fields") or ()
         if isinstance(member, dict) and isinstance(member.get("name"), str)
     }
     for field in avro.get("fields") or ():
@@ -311,6 +311,6 @@ def _add_member_ids(avro: dict[str, Any], numbered: dict[str, Any]) -> None:
             _add_field_ids(field.get("type"), member.get("type"))
 
 
-def _id(numbered: dict[str, Any], part: str) -> Any:
-    # Hudi writes both forms.
-    return numbered.get(f"{part}-id", numbered.get(f"{part}_id"))
+def _id(with_ids: dict[str, Any], part: str) -> Any:
+    # Hudi writes both spellings, such as `element-id` and `element_id`.
+    return with_ids.get(f"{part}-id", with_ids.get(f"{part}_id"))

@@ -1,6 +1,6 @@
 """Reads Hudi tables: properties, timeline and data files.
 
-Of each file group, the newest base file and the log files after it are live.
+The newest base file of each file group and the log files after it are live.
 """
 
 import hashlib
@@ -46,12 +46,12 @@ from lumos.formats.tables.interface import (
 )
 from lumos.model.schema import Schema
 
-_BASE: Final = re.compile(
+_BASE_NAME: Final = re.compile(
     r"(?P<group>[^_]+)_[^_]+_(?P<instant>\d{14}(?:\d{3})?)\.(?P<format>parquet|orc|hfile|lance)\Z",
     re.ASCII,
 )
 # Names of change data capture logs end in `.cdc`; they contain no rows of the table.
-_LOG: Final = re.compile(
+_LOG_NAME: Final = re.compile(
     r"\.(?P<group>[^_]+)_(?P<instant>\d{14}(?:\d{3})?)\.log\.\d+(?:_[^_.]+)?\Z", re.ASCII
 )
 _NULL_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
@@ -67,7 +67,7 @@ class _Base(NamedTuple):
 
 
 class _Log(NamedTuple):
-    """A log file and the time that determines its slice."""
+    """A log file and the time that decides to which slice it belongs."""
 
     time: str
     entry: FileEntry
@@ -83,19 +83,19 @@ class FileSlice(NamedTuple):
 
 
 class InstantTimes(NamedTuple):
-    """Looks up the instants in file names in the timeline."""
+    """Looks up instants, which file names contain, in the timeline."""
 
     # Whether the write of an instant completed.
-    is_ended: Callable[[str], bool]
-    # Its completion time, if known.
-    end_of: Callable[[str], str | None]
-    # Instants of scheduled compactions, which are in the names of newer logs.
+    is_completed: Callable[[str], bool]
+    # The completion time of an instant, if known.
+    completion_time: Callable[[str], str | None]
+    # The instants of scheduled compactions: newer log files have them in the name.
     pending_compactions: frozenset[str]
 
 
 def live_slices(
     entries: Iterable[FileEntry],
-    timing: InstantTimes,
+    instants: InstantTimes,
     replaced: frozenset[tuple[str, str]],
     *,
     is_partitioned: bool | None,
@@ -107,16 +107,18 @@ def live_slices(
         partition, _, name = entry.name.rpartition("/")
         if is_partitioned is not None and bool(partition) != is_partitioned:
             continue
-        if match := _BASE.match(name) or _LOG.match(name):
+        if match := _BASE_NAME.match(name) or _LOG_NAME.match(name):
             group, instant = (partition, match["group"]), match["instant"]
             is_log = name.startswith(".")
-            is_valid = timing.is_ended(instant) or (
-                is_log and instant in timing.pending_compactions
+            is_valid = instants.is_completed(instant) or (
+                is_log and instant in instants.pending_compactions
             )
             if group in replaced or not is_valid:
                 continue
             if is_log:
-                logs.setdefault(group, []).append(_Log(timing.end_of(instant) or instant, entry))
+                logs.setdefault(group, []).append(
+                    _Log(instants.completion_time(instant) or instant, entry)
+                )
             elif group not in bases or bases[group].instant < instant:
                 bases[group] = _Base(instant, entry, match["format"])
     for group in sorted({**bases, **logs}):
@@ -134,7 +136,7 @@ def live_slices(
 def live_files(
     slices: Iterable[FileSlice], rows: dict[str, int | None], properties: HudiProperties
 ) -> Iterator[LiveFile]:
-    """Yield the files of slices; log files over a base file have no row count."""
+    """Yield the files of slices; log files of a slice with a base file have no row count."""
     for each in slices:
         partition = partition_values(each.partition, properties)
         if each.base is not None:
@@ -149,7 +151,7 @@ def live_files(
 
 
 def partition_values(path: str, properties: HudiProperties) -> tuple[tuple[str, str | None], ...]:
-    """Return the partition values in a path, if they can be distinguished."""
+    """The partition values in a path; empty if its parts do not match the partition columns."""
     columns = properties.partition_columns
     if not path or not columns:
         return ()
@@ -176,31 +178,31 @@ _MAX_VERSION: Final = 9
 _BOOTSTRAP_PATH: Final = "hoodie.bootstrap.base.path"
 _INCOMPLETE_HISTORY: Final = "incomplete_history"
 
-# The time of each write by instant, and whether it is certain.
+# For each instant, the time of its write, and whether that time is certain.
 _Times: TypeAlias = dict[str, tuple[datetime, bool]]
 
 
-class _Written(msgspec.Struct, frozen=True, array_like=True):
-    """The stored part of a write, so that its file is only opened once."""
+class _SavedWrite(msgspec.Struct, frozen=True, array_like=True):
+    """What the next read needs of a write, so that its file is only opened once."""
 
-    begun: str
-    ended: str
-    # Size, time and ETag of its file; None once it is archived.
-    stamp: tuple[int, int, str] | None
+    instant: str
+    completion_time: str
+    # Size, time and ETag of the write's file; None once it is archived.
+    file_version: tuple[int, int, str] | None
     modified: int
     operation: str | None
-    # The index of its schema in the memory, and whether it sets the schema of the table.
+    # The index of its schema in `_SavedState.schemas`; whether it sets the schema of the table.
     schema: int | None
     declares_schema: bool
     replaced: tuple[tuple[str, str], ...]
 
 
-class _Memory(msgspec.Struct, array_like=True):
+class _SavedState(msgspec.Struct, array_like=True):
     """The state that the next read continues from."""
 
     layout: int = 1
     schemas: list[tuple[str, str | None]] = []
-    writes: list[_Written] = []
+    writes: list[_SavedWrite] = []
     archive: list[str] = []
     live: list[LiveFile] = []
 
@@ -213,7 +215,7 @@ class HudiReader(TableReader):
         entries = [
             entry
             for entry in _metadata_files(folder)
-            # Requested actions do not matter, except compactions, after which logs are named.
+            # Requested actions change nothing, except compactions: newer logs are named after them.
             if not entry.name.endswith((".crc", ".inflight", ".requested"))
             or entry.name.endswith(".compaction.requested")
         ]
@@ -222,26 +224,28 @@ class HudiReader(TableReader):
         )
 
     def read(
-        self, folder: TableFolder, memory: bytes | None, *, max_commits: int
+        self, folder: TableFolder, saved_state: bytes | None, *, max_commits: int
     ) -> tuple[TableFacts, bytes]:
         properties = read_properties(folder)
-        timeline, remarks = _without_unfinished(parse_timeline(folder.entries(properties.timeline)))
-        table_read = _TableRead(folder, properties, timeline, _decode_memory(memory))
+        timeline, remarks = _drop_unfinished_write(
+            parse_timeline(folder.entries(properties.timeline))
+        )
+        table_read = _TableRead(folder, properties, timeline, _decode_saved_state(saved_state))
         table_read.remarks += remarks
         return table_read.facts(max_commits)
 
-    def live(self, memory: bytes) -> Iterator[LiveFile]:
-        yield from _decode_memory(memory).live
+    def live(self, saved_state: bytes) -> Iterator[LiveFile]:
+        yield from _decode_saved_state(saved_state).live
 
 
-def _decode_memory(memory: bytes | None) -> _Memory:
-    if memory is None:
-        return _Memory()
+def _decode_saved_state(saved_state: bytes | None) -> _SavedState:
+    if saved_state is None:
+        return _SavedState()
     try:
-        known = msgspec.msgpack.decode(memory, type=_Memory)
+        known = msgspec.msgpack.decode(saved_state, type=_SavedState)
     except msgspec.MsgspecError:
-        return _Memory()
-    return known if known.layout == _Memory().layout else _Memory()
+        return _SavedState()
+    return known if known.layout == _SavedState().layout else _SavedState()
 
 
 def _metadata_files(folder: TableFolder) -> list[FileEntry]:
@@ -272,48 +276,51 @@ def read_properties(folder: TableFolder) -> HudiProperties:
     raise UnreadableFile("half_written_table", "The table has no properties and no commit yet")
 
 
-def _without_unfinished(timeline: HudiTimeline) -> tuple[HudiTimeline, list[Remark]]:
-    """The timeline without an empty newest file, whose writer has not finished."""
+def _drop_unfinished_write(timeline: HudiTimeline) -> tuple[HudiTimeline, list[Remark]]:
+    """The timeline without its newest file if that is empty: its writer has not finished."""
     empty = [write.entry.name for write in timeline.writes if not write.entry.size]
     if not empty:
         return timeline, []
     if empty != [timeline.writes[-1].entry.name]:
-        raise UnreadableFile("broken_table", f"{empty[0]} is empty, but not the newest write")
-    remark = Remark("half_written_table", f"{empty[0]} is empty; the write before it was read.")
+        raise UnreadableFile("broken_table", f"{empty[0]} is empty, but is not the newest write")
+    remark = Remark("half_written_table", f"{empty[0]} is empty; the version before it was read.")
     return timeline._replace(writes=timeline.writes[:-1]), [remark]
 
 
 class _TableRead:
-    """One read of a table, which continues from the known state."""
+    """One read of a table, which continues from the state of the previous read."""
 
     def __init__(
         self,
         folder: TableFolder,
         properties: HudiProperties,
         timeline: HudiTimeline,
-        known: _Memory,
+        earlier: _SavedState,
     ) -> None:
         self.folder = folder
         self.properties = properties
         self.timeline = timeline
-        self.schemas = list(known.schemas)
-        self.archive_read = list(known.archive)
+        self.schemas = list(earlier.schemas)
+        self.archive_read = list(earlier.archive)
+        # The row counts of files by path.
         self.rows: dict[str, int | None] = {
-            file.path: file.rows for file in known.live if file.rows is not None
+            file.path: file.rows for file in earlier.live if file.rows is not None
         }
-        self.written: dict[str, _Written] = {}
-        for write in known.writes:
+        self.all_writes: dict[str, _SavedWrite] = {}
+        for write in earlier.writes:
             # Later writes that are missing from the timeline were rolled back.
-            if write.begun < timeline.first:
-                archived = replace(write, stamp=None)
-                self.written[write.begun] = archived
-        self._earlier: Final = {write.begun: write for write in known.writes}
+            if write.instant < timeline.first:
+                archived = replace(write, file_version=None)
+                self.all_writes[write.instant] = archived
+        self._earlier_writes: Final = {write.instant: write for write in earlier.writes}
         self.remarks: list[Remark] = []
 
     def facts(self, max_commits: int) -> tuple[TableFacts, bytes]:
         self._read_writes(max_commits)
         self._read_archive(max_commits)
-        writes = sorted(self.written.values(), key=lambda write: (write.ended, write.begun))
+        writes = sorted(
+            self.all_writes.values(), key=lambda write: (write.completion_time, write.instant)
+        )
         times = self._times(writes)
         past = tuple(self._schema_versions(writes, times))
         schema = past[-1].schema if past else self._created_schema()
@@ -338,29 +345,29 @@ class _TableRead:
             outside_locations=tuple(filter(None, [self.properties.values.get(_BOOTSTRAP_PATH)])),
             content=_hash(f"{file.size} {file.path}" for file in files),
         )
-        new_memory = _Memory(
+        new_state = _SavedState(
             schemas=self.schemas, writes=writes, archive=self.archive_read, live=files
         )
-        return facts, msgspec.msgpack.encode(new_memory)
+        return facts, msgspec.msgpack.encode(new_state)
 
     def _read_writes(self, max_commits: int) -> None:
-        """Open the files of new writes."""
+        """Read the files of new writes in the timeline."""
         writes = self.timeline.writes
-        recent = frozenset(write.begun for write in writes[max(0, len(writes) - max_commits) :])
+        recent = frozenset(write.instant for write in writes[max(0, len(writes) - max_commits) :])
         to_read: list[HudiInstant] = []
         for write in writes:
-            earlier = self._earlier.get(write.begun)
-            if earlier is not None and earlier.stamp == _file_version(write.entry):
-                self.written[write.begun] = earlier
+            earlier = self._earlier_writes.get(write.instant)
+            if earlier is not None and earlier.file_version == _file_version(write.entry):
+                self.all_writes[write.instant] = earlier
             # Replaced file groups must be known, even if the write is old.
-            elif write.begun in recent or write.action == "replacecommit":
+            elif write.instant in recent or write.action == "replacecommit":
                 to_read.append(write)
             else:
                 self._record_write(write, None)
         paths = [f"{self.properties.timeline}/{write.entry.name}" for write in to_read]
         for write, data in zip(to_read, self.folder.read_many(paths), strict=True):
             if isinstance(data, FileNotFoundError) and write is not writes[-1]:
-                # Archived after it was listed.
+                # The write was archived after the listing.
                 self._record_write(write, None)
             elif isinstance(data, FileNotFoundError):
                 reason = f"{write.entry.name} is listed but missing"
@@ -371,26 +378,32 @@ class _TableRead:
                 self._record_write(write, parse_commit(data, write.entry.name))
 
     def _record_write(self, write: HudiInstant, commit: HudiCommit | None) -> None:
-        self.written[write.begun] = self._remembered_write(
-            write.begun, write.ended, commit, _file_version(write.entry), write.entry.modified
+        self.all_writes[write.instant] = self._saved_write(
+            write.instant,
+            write.completion_time,
+            commit,
+            _file_version(write.entry),
+            write.entry.modified,
         )
 
-    def _remembered_write(
+    def _saved_write(
         self,
-        begun: str,
-        ended: str,
+        instant: str,
+        completion_time: str,
         commit: HudiCommit | None,
-        stamp: tuple[int, int, str] | None,
+        file_version: tuple[int, int, str] | None,
         modified: int,
-    ) -> _Written:
+    ) -> _SavedWrite:
         if commit is None:
-            return _Written(begun, ended or begun, stamp, modified, None, None, False, ())
+            return _SavedWrite(
+                instant, completion_time or instant, file_version, modified, None, None, False, ()
+            )
         for file in commit.files:
             self.rows[file.path] = file.rows
-        return _Written(
-            begun,
-            ended or begun,
-            stamp,
+        return _SavedWrite(
+            instant,
+            completion_time or instant,
+            file_version,
             modified,
             commit.operation,
             self._schema_index(commit),
@@ -401,13 +414,13 @@ class _TableRead:
     def _schema_index(self, commit: HudiCommit) -> int | None:
         if commit.schema is None or not is_record(commit.schema):
             return None
-        pair = commit.schema, commit.numbered
+        pair = commit.schema, commit.schema_with_ids
         if pair not in self.schemas:
             self.schemas.append(pair)
         return self.schemas.index(pair)
 
     def _read_archive(self, max_commits: int) -> None:
-        """Open the archive of writes before the first read of this table."""
+        """Read archived writes that no earlier read has seen."""
         path = self.properties.archive
         if not self.properties.has_timeline_folder:
             if any(not entry.name.endswith(".crc") for entry in self.folder.entries(path)):
@@ -417,12 +430,12 @@ class _TableRead:
         try:
             names = archive_files(self.folder, path)
             for name in names:
-                if name in self.archive_read or len(self.written) >= max_commits:
+                if name in self.archive_read or len(self.all_writes) >= max_commits:
                     continue
                 for write in archived_writes(self.folder, f"{path}/{name}"):
-                    if write.begun < self.timeline.first and write.begun not in self.written:
-                        self.written[write.begun] = self._remembered_write(
-                            write.begun, write.ended, write.commit, None, 0
+                    if write.instant < self.timeline.first and write.instant not in self.all_writes:
+                        self.all_writes[write.instant] = self._saved_write(
+                            write.instant, write.completion_time, write.commit, None, 0
                         )
                 self.archive_read.append(name)
             self.archive_read = [name for name in self.archive_read if name in names]
@@ -432,14 +445,14 @@ class _TableRead:
             self.remarks.append(Remark(_INCOMPLETE_HISTORY, reason))
 
     def _schema_versions(
-        self, writes: Sequence[_Written], times: _Times
+        self, writes: Sequence[_SavedWrite], times: _Times
     ) -> Iterator[TableSchemaVersion]:
         with_schema = [write for write in writes if write.schema is not None]
-        declaring = [write for write in with_schema if write.declares_schema]
+        declarations = [write for write in with_schema if write.declares_schema]
         last: Schema | None = None
         index: int | None = None
         # The schema of a table service is only used if no write has a schema.
-        for write in declaring or with_schema[-1:]:
+        for write in declarations or with_schema[-1:]:
             assert write.schema is not None
             if write.schema == index:
                 continue
@@ -448,35 +461,35 @@ class _TableRead:
             if schema == last:
                 continue
             last = schema
-            at, exact = times[write.begun]
+            at, exact = times[write.instant]
             yield TableSchemaVersion(
                 schema=schema,
                 at=at,
-                version=write.begun,
+                version=write.instant,
                 operation=write.operation,
                 exact_time=exact,
             )
 
-    def _times(self, writes: Sequence[_Written]) -> _Times:
-        """The times of writes, which never decrease, and whether they are certain."""
+    def _times(self, writes: Sequence[_SavedWrite]) -> _Times:
+        """The times of writes, adjusted so that they never decrease; whether they are certain."""
         times: _Times = {}
         latest = datetime.min.replace(tzinfo=UTC)
         for write in writes:
             is_in_utc = self.properties.is_in_utc
-            at, exact = instant_time(write.ended, write.modified, is_in_utc=is_in_utc)
+            at, exact = instant_time(write.completion_time, write.modified, is_in_utc=is_in_utc)
             latest = max(latest, at)
-            times[write.begun] = latest, exact
+            times[write.instant] = latest, exact
         return times
 
     def _current_version(
-        self, writes: Sequence[_Written], times: _Times
+        self, writes: Sequence[_SavedWrite], times: _Times
     ) -> tuple[datetime, str, str | None]:
         if not writes:
             modified = max((each.modified for each in self.folder.entries(META_FOLDER)), default=0)
             at = self.properties.saved_at or datetime.fromtimestamp(modified / 1_000_000, UTC)
             return at, _NO_INSTANT, None
         newest = writes[-1]
-        return times[newest.begun][0], newest.begun, newest.operation
+        return times[newest.instant][0], newest.instant, newest.operation
 
     def _created_schema(self) -> Schema:
         created = self.properties.created_schema
@@ -486,7 +499,7 @@ class _TableRead:
             raise UnreadableFile("broken_table", "No write in the timeline has a schema")
         raise UnreadableFile("half_written_table", "The table has no schema and no commit yet")
 
-    def _live_files(self, writes: Sequence[_Written]) -> Iterator[LiveFile]:
+    def _live_files(self, writes: Sequence[_SavedWrite]) -> Iterator[LiveFile]:
         slices = live_slices(
             self.folder.below(),
             self._instant_times(writes),
@@ -495,14 +508,15 @@ class _TableRead:
         )
         return live_files(slices, self.rows, self.properties)
 
-    def _instant_times(self, writes: Sequence[_Written]) -> InstantTimes:
-        ended = frozenset(write.begun for write in self.timeline.writes)
-        first = self.timeline.first
-        ends = {write.begun: write.ended for write in writes}
+    def _instant_times(self, writes: Sequence[_SavedWrite]) -> InstantTimes:
+        completed = frozenset(write.instant for write in self.timeline.writes)
+        completion_times = {write.instant: write.completion_time for write in writes}
         has_completion_times = self.properties.has_timeline_folder
         return InstantTimes(
-            is_ended=lambda instant: instant in ended or instant < first,
-            end_of=lambda instant: ends.get(instant) if has_completion_times else None,
+            is_completed=lambda instant: instant in completed or instant < self.timeline.first,
+            completion_time=(
+                lambda instant: completion_times.get(instant) if has_completion_times else None
+            ),
             pending_compactions=self.timeline.pending_compactions,
         )
 
@@ -535,11 +549,11 @@ def _file_version(entry: FileEntry) -> tuple[int, int, str]:
 
 
 def _rows(files: Sequence[LiveFile]) -> int | None:
-    """The rows of base files; in file groups without one, the new rows of logs."""
+    """The rows of base files and, in file groups without a base file, the new rows of logs."""
     total = 0
-    with_base = {_group(file) for file in files if file.format != LOG_FORMAT}
+    groups_with_base = {_group(file) for file in files if file.format != LOG_FORMAT}
     for file in files:
-        if file.format == LOG_FORMAT and _group(file) in with_base:
+        if file.format == LOG_FORMAT and _group(file) in groups_with_base:
             continue
         if file.rows is None:
             return None

@@ -13,34 +13,35 @@ import msgspec
 from lumos.formats.interface import UnreadableFile
 from lumos.formats.tables.avro_containers import AvroContainer
 from lumos.formats.tables.interface import FileEntry, TableFolder
-from lumos.formats.tables.parquet_rows import FAULTS, ParquetRows
+from lumos.formats.tables.parquet_rows import READ_ERRORS, ParquetRows
 from lumos.formats.varints import MalformedData, TruncatedData
 
 _NAME: Final = re.compile(
-    r"(?P<begun>\d{14}(?:\d{3})?)(?:_(?P<ended>\d{14}(?:\d{3})?))?"
+    r"(?P<instant>\d{14}(?:\d{3})?)(?:_(?P<completion_time>\d{14}(?:\d{3})?))?"
     r"(?:\.(?P<action>[a-z]+))?(?:\.(?P<state>requested|inflight))?\Z",
     re.ASCII,
 )
-# The actions that change the data; compactions complete as the first two, clustering as the third.
+# The actions that change the data. A completed compaction is named `commit` or `deltacommit`, a
+# completed clustering `replacecommit`.
 WRITES: Final = frozenset({"commit", "deltacommit", "replacecommit"})
-# Their names until they complete.
+# The names of these actions until they complete.
 _PENDING_WRITES: Final = WRITES | {"compaction", "logcompaction", "clustering"}
-# A larger difference than between any time zones means that a file was copied.
+# If the time of a file differs from its instant by more than any time zone, the file was copied.
 _MAX_ZONE_DIFFERENCE: Final = timedelta(hours=15)
 
 
 class HudiInstant(NamedTuple):
-    """A completed action: when it began, when it ended if that is known, and its file."""
+    """A completed action: its instant, its completion time (empty if unknown) and its file."""
 
-    begun: str
-    ended: str
+    instant: str
+    completion_time: str
     action: str
     entry: FileEntry
 
     @property
     def order(self) -> tuple[str, str]:
-        """The sort key for the order of time."""
-        return (self.ended or self.begun, self.begun)
+        """The key to sort by completion time."""
+        return (self.completion_time or self.instant, self.instant)
 
 
 class HudiTimeline(NamedTuple):
@@ -54,43 +55,43 @@ class HudiTimeline(NamedTuple):
 def parse_timeline(entries: Iterable[FileEntry]) -> HudiTimeline:
     """The timeline of a folder's files; other files are ignored."""
     writes: dict[str, HudiInstant] = {}
-    begun: set[str] = set()
+    instants: set[str] = set()
     compactions: set[str] = set()
     saved: set[str] = set()
     for entry in entries:
         match = _NAME.match(entry.name)
         if match is None:
             continue
-        instant, action, state = match["begun"], match["action"], match["state"]
+        instant, action, state = match["instant"], match["action"], match["state"]
         # The first versions of Hudi named a commit `<instant>.inflight`.
         if action in ("inflight", None):
-            begun.add(instant)
+            instants.add(instant)
         elif state is not None:
             if action in _PENDING_WRITES:
-                begun.add(instant)
+                instants.add(instant)
             if action == "compaction":
                 compactions.add(instant)
         elif action == "savepoint":
             saved.add(instant)
         elif action in WRITES:
-            begun.add(instant)
-            writes[instant] = HudiInstant(instant, match["ended"] or "", action, entry)
+            instants.add(instant)
+            writes[instant] = HudiInstant(instant, match["completion_time"] or "", action, entry)
     ordered = tuple(sorted(writes.values(), key=lambda write: write.order))
     # Archiving leaves saved instants in place, so the timeline does not begin with them.
-    first = min(begun - saved, default=min(begun, default=""))
+    first = min(instants - saved, default=min(instants, default=""))
     return HudiTimeline(ordered, first, frozenset(compactions - writes.keys()))
 
 
 def instant_time(instant: str, modified: int, *, is_in_utc: bool) -> tuple[datetime, bool]:
     """The time of an instant, and whether it is certain; `modified` is the time of its file."""
-    written = datetime.fromtimestamp(modified / 1_000_000, UTC)
+    file_time = datetime.fromtimestamp(modified / 1_000_000, UTC)
     parsed = _parse_instant(instant)
     if parsed is None:
-        return written, False
+        return file_time, False
     if is_in_utc:
         return parsed, True
     # The writer's time zone is unknown, so use the time of the file unless it was copied.
-    return (written if abs(written - parsed) <= _MAX_ZONE_DIFFERENCE else parsed), False
+    return (file_time if abs(file_time - parsed) <= _MAX_ZONE_DIFFERENCE else parsed), False
 
 
 def _parse_instant(instant: str) -> datetime | None:
@@ -103,24 +104,24 @@ def _parse_instant(instant: str) -> datetime | None:
 
 
 _AVRO: Final = b"Obj\x01"
-# Table services rewrite rows; the schema in their commits may be older than the table's.
+# Table services only rewrite rows: the schema in their commits may be older than the table's.
 _TABLE_SERVICES: Final = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT", "INDEX"})
 _NUMBERED_SCHEMA: Final = ("latest_schema", "latestSchema")
 
 
 class WrittenFile(msgspec.Struct, frozen=True, array_like=True):
-    """A file of a write and its row count; for a log file, the number of new rows."""
+    """A file of a write and its row count; for a log file, only the number of new rows."""
 
     path: str
     rows: int | None
 
 
 class HudiCommit(msgspec.Struct, frozen=True):
-    """The content of a commit; `numbered` is its schema with field ids."""
+    """The content of a commit; `schema_with_ids` is its schema with field ids."""
 
     operation: str | None
     schema: str | None
-    numbered: str | None
+    schema_with_ids: str | None
     replaced: tuple[tuple[str, str], ...]
     files: tuple[WrittenFile, ...]
 
@@ -133,7 +134,7 @@ class HudiCommit(msgspec.Struct, frozen=True):
 def parse_commit(data: bytes, name: str) -> HudiCommit:
     """Parse the file of a commit; raises UnreadableFile."""
     try:
-        content = _avro(data) if data.startswith(_AVRO) else msgspec.json.decode(data)
+        content = _first_record(data) if data.startswith(_AVRO) else msgspec.json.decode(data)
         return _commit(_object(content))
     except TruncatedData:
         raise UnreadableFile("broken_table", f"{name} is truncated") from None
@@ -143,7 +144,7 @@ def parse_commit(data: bytes, name: str) -> HudiCommit:
         raise UnreadableFile("broken_table", f"{name} is damaged: {problem}"[:300]) from None
 
 
-def _avro(data: bytes) -> object:
+def _first_record(data: bytes) -> object:
     for record in AvroContainer(data).records():
         return record
     raise TruncatedData
@@ -151,13 +152,15 @@ def _avro(data: bytes) -> object:
 
 def _commit(content: dict[str, Any]) -> HudiCommit:
     extra = _object(content.get("extraMetadata"))
-    numbered = next((text for key in _NUMBERED_SCHEMA if (text := _text(extra.get(key)))), None)
+    schema_with_ids = next(
+        (text for key in _NUMBERED_SCHEMA if (text := _text(extra.get(key)))), None
+    )
     replaced = _object(content.get("partitionToReplaceFileIds"))
     written = _object(content.get("partitionToWriteStats"))
     return HudiCommit(
         operation=_text(content.get("operationType")),
         schema=_text(extra.get("schema")),
-        numbered=numbered,
+        schema_with_ids=schema_with_ids,
         replaced=tuple(
             (partition, str(file_id))
             for partition, file_ids in replaced.items()
@@ -211,8 +214,8 @@ _BATCH_SIZE: Final = 64
 class ArchivedWrite(NamedTuple):
     """A write in the archive."""
 
-    begun: str
-    ended: str
+    instant: str
+    completion_time: str
     action: str
     commit: HudiCommit
 
@@ -226,7 +229,7 @@ class _Manifest(msgspec.Struct):
 
 
 def archive_files(folder: TableFolder, path: str) -> list[str]:
-    """The files of the archive of Hudi 1.x, the newest first; none before the first archival."""
+    """The files in the archive of Hudi 1.x, newest first; empty if nothing was archived yet."""
     entries = {entry.name for entry in folder.entries(path)}
     if _VERSION not in entries:
         return []
@@ -248,13 +251,16 @@ def archived_writes(folder: TableFolder, path: str) -> Iterator[ArchivedWrite]:
                 yield from _write(row, path)
     except FileNotFoundError:
         raise UnreadableFile("broken_table", f"{path} is listed but missing") from None
-    except FAULTS as problem:
+    except READ_ERRORS as problem:
         raise UnreadableFile("broken_table", f"{path} is damaged: {problem}"[:300]) from None
 
 
 def _write(row: dict[str, object], path: str) -> Iterator[ArchivedWrite]:
-    begun, ended, action, data = (row[column] for column in _COLUMNS)
-    if action in WRITES and isinstance(begun, str) and isinstance(data, bytes) and data:
+    instant, completion_time, action, data = (row[column] for column in _COLUMNS)
+    if action in WRITES and isinstance(instant, str) and isinstance(data, bytes) and data:
         yield ArchivedWrite(
-            begun, str(ended or ""), str(action), parse_commit(data, f"{begun} in {path}")
+            instant,
+            str(completion_time or ""),
+            str(action),
+            parse_commit(data, f"{instant} in {path}"),
         )

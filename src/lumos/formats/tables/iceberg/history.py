@@ -1,8 +1,8 @@
 """The history of a table's schemas.
 
-Each snapshot refers to the schema that it was written with. Changes between two snapshots, or after
-the last one, are only in older metadata files. Those around a change are opened, if the metadata
-log of the current file still lists them.
+Each snapshot refers to the schema that it was written with. Schema changes between two snapshots,
+or after the last snapshot, are only recorded in older metadata files. The files that were current
+around a change are opened, if the metadata log of the current file still lists them.
 """
 
 from bisect import bisect_left
@@ -25,15 +25,16 @@ from lumos.formats.tables.iceberg.metadata import (
 from lumos.formats.tables.iceberg.schema import documents_equal, iceberg_schema
 from lumos.formats.tables.interface import TableFolder, TableSchemaVersion
 
-# Writers keep this many earlier metadata files by default.
+# By default, writers do not keep more earlier metadata files than this.
 _MAX_FILES = 100
 _MAX_BYTES = 64 * 1024 * 1024
 
 
 class EarlierMetadata(msgspec.Struct, frozen=True, array_like=True):
-    """The schema of an earlier metadata file: its id, or its JSON if it has no id.
+    """What is needed of an earlier metadata file.
 
-    The schema is None if the file is unreadable.
+    `schema` is the id of its schema, or the schema's JSON if it has no id; None if the file is
+    unreadable.
     """
 
     schema: int | str | None
@@ -42,13 +43,13 @@ class EarlierMetadata(msgspec.Struct, frozen=True, array_like=True):
 
 
 class _Evidence(msgspec.Struct, frozen=True):
-    """Evidence that the table had a schema at a time."""
+    """Evidence that the table had a schema at a time: a snapshot, or a metadata file."""
 
     at: int
     schema: int | str
     snapshot: IcebergSnapshot | None
-    # Whether the evidence is a snapshot; otherwise it is a metadata file.
-    wrote_snapshot: bool
+    is_snapshot: bool
+    # Whether the table was created with it.
     is_first: bool
     # The sequence number of the last snapshot; 0 in version 1.
     sequence: int
@@ -57,14 +58,17 @@ class _Evidence(msgspec.Struct, frozen=True):
 
     @property
     def order(self) -> tuple[int, ...]:
-        """A sort key; clocks of writers differ, so times only decide without sequence numbers."""
+        """The sort key.
+
+        Times are only compared if there are no sequence numbers, because clocks of writers differ.
+        """
         if self.sequence == 0:
             return (0, 0, self.at, self.position)
-        return (self.sequence, 0 if self.wrote_snapshot else 1, self.position)
+        return (self.sequence, 0 if self.is_snapshot else 1, self.position)
 
 
 class IcebergHistory:
-    """Finds the schemas of a table; `opened` are the metadata files that were read before."""
+    """Finds the schemas of a table; `opened` contains the metadata files that were read before."""
 
     def __init__(
         self, folder: TableFolder, current: CurrentMetadata, opened: dict[str, EarlierMetadata]
@@ -122,7 +126,7 @@ class IcebergHistory:
                 at=each.timestamp_ms,
                 schema=each.schema_id,
                 snapshot=each,
-                wrote_snapshot=True,
+                is_snapshot=True,
                 is_first=each.parent_snapshot_id is None,
                 sequence=each.sequence_number,
             )
@@ -133,7 +137,10 @@ class IcebergHistory:
     def _files_near_changes(
         self, snapshot_evidence: list[_Evidence], log: list[MetadataLogEntry]
     ) -> list[MetadataLogEntry]:
-        """The metadata files next to a schema change: not between snapshots with one schema."""
+        """The metadata files next to a schema change.
+
+        These are all files except those between two snapshots that have the same schema.
+        """
         by_time = sorted(snapshot_evidence, key=lambda each: each.at)
         times = [each.at for each in by_time]
         found = []
@@ -154,7 +161,7 @@ class IcebergHistory:
                         at=entry.timestamp_ms,
                         schema=earlier.schema,
                         snapshot=self._by_id.get(earlier.snapshot or -1),
-                        wrote_snapshot=False,
+                        is_snapshot=False,
                         is_first=_is_first(entry),
                         sequence=earlier.sequence,
                         position=position,
@@ -166,7 +173,7 @@ class IcebergHistory:
         to_open: list[str] = []
         remaining = _MAX_BYTES
         for entry in reversed(log):
-            # Open it by name, because a moved table has its old files next to the new ones.
+            # Only use the name: if the table was moved, the recorded location is outdated.
             name = _name(entry)
             size = self._current.sizes.get(name)
             if name in self.opened or size is None:
@@ -206,13 +213,13 @@ class IcebergHistory:
             at=metadata.last_updated_ms,
             schema=id if known and id is not None else msgspec.json.encode(document).decode(),
             snapshot=metadata.current_snapshot,
-            wrote_snapshot=False,
+            is_snapshot=False,
             is_first=not metadata.metadata_log and not self._snapshots,
             sequence=metadata.last_sequence_number,
         )
 
     def _schemas_without_change(self, changes: list["_Change"]) -> list[int]:
-        """The ids of schemas without a change, or whose only change follows a higher id."""
+        """The ids of schemas that no change introduces; returning to a lower id does not count."""
         introduced: set[int] = set()
         for schema in (change.evidence.schema for change in changes):
             if isinstance(schema, int) and schema >= max(introduced, default=0):
@@ -232,7 +239,7 @@ class IcebergHistory:
                 if isinstance(change.evidence.schema, int) and change.evidence.schema > id
             )
             position = next(later, len(changes) - 1)
-            evidence = replace(changes[position].evidence, schema=id, wrote_snapshot=False)
+            evidence = replace(changes[position].evidence, schema=id, is_snapshot=False)
             changes.insert(position, _Change(evidence, exact=False))
 
     def _to_schema_version(
@@ -248,21 +255,24 @@ class IcebergHistory:
             at=time_from_ms(evidence.at),
             version=str(evidence.snapshot.snapshot_id) if evidence.snapshot else NO_SNAPSHOT,
             operation=evidence.snapshot.operation
-            if evidence.snapshot and evidence.wrote_snapshot
+            if evidence.snapshot and evidence.is_snapshot
             else None,
             exact_time=change.exact,
         )
 
 
 class _Change(msgspec.Struct, frozen=True):
-    """The first evidence of a schema; its time is exact unless earlier evidence may be lost."""
+    """A change to a schema, with the first evidence of it.
+
+    Its time is only `exact` if no earlier evidence of the schema can be missing.
+    """
 
     evidence: _Evidence
     exact: bool
 
 
 def _is_first(entry: MetadataLogEntry) -> bool:
-    """Whether the file created the table; names such as `v1` begin with 1, others with 0."""
+    """Whether the table was created with this file: names such as `v1` start at 1, others at 0."""
     name = _name(entry)
     return metadata_version(name) == (1 if name.startswith("v") else 0)
 

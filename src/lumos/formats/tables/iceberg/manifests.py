@@ -1,6 +1,6 @@
-"""Manifest lists and manifests of Iceberg: which data files and delete files are live.
+"""Manifest lists and manifests of Iceberg, which list the live data files and delete files.
 
-Manifests never change, so their content is stored and only new ones are opened.
+Manifests never change, so their content is stored, and only new manifests are opened.
 """
 
 import zlib
@@ -26,7 +26,7 @@ from lumos.formats.tables.interface import (
     TableFolder,
     folder_without_partitions,
 )
-from lumos.formats.tables.parquet_rows import FAULTS, ParquetRows
+from lumos.formats.tables.parquet_rows import READ_ERRORS, ParquetRows
 from lumos.formats.varints import MalformedData
 from lumos.model.conversions.json_values import number_at, objects_at
 
@@ -35,12 +35,12 @@ _BATCH_SIZE: Final = 10_000
 
 
 class ParquetManifest:
-    """A manifest in Parquet, as in version 4; raises MalformedData."""
+    """A manifest in Parquet, as in version 4 of the format; raises MalformedData."""
 
     def __init__(self, data: bytes) -> None:
         try:
             self._rows = ParquetRows(data)
-        except FAULTS as problem:
+        except READ_ERRORS as problem:
             raise MalformedData(f"It is not Parquet ({type(problem).__name__}).") from None
         schema = self._rows.schema
         self.metadata: dict[str, bytes] = {
@@ -65,7 +65,7 @@ class ParquetManifest:
         try:
             for batch in self._rows.batches(columns, rows=_BATCH_SIZE):
                 yield from batch.to_pylist()
-        except FAULTS as problem:
+        except READ_ERRORS as problem:
             raise MalformedData(f"A record cannot be read ({type(problem).__name__}).") from None
 
 
@@ -75,10 +75,12 @@ def _avro_field(field: pa.Field) -> dict[str, Any]:
 
 
 _MAX_FILE_BYTES: Final = 256 * 1024 * 1024
-_DELETED_STATUS: Final = 2
+# The status of an entry in a manifest.
 _ADDED_STATUS: Final = 1
+_DELETED_STATUS: Final = 2
+# The content of a manifest that lists delete files.
 _DELETES: Final = 1
-_ENCRYPTED: Final = b"AGS1"
+_ENCRYPTED_MAGIC: Final = b"AGS1"
 _LIST_FIELDS: Final = frozenset(
     ("manifest_path", "manifest_length", "partition_spec_id", "content", "sequence_number")
 )
@@ -92,7 +94,7 @@ _ENTRY_FIELDS: Final = frozenset(
 
 
 class UnreachableManifests(Exception):
-    """Manifests that cannot be read; the message gives the reason."""
+    """The manifests cannot be read; the message is the reason."""
 
 
 class IcebergManifest(msgspec.Struct, frozen=True):
@@ -105,12 +107,12 @@ class IcebergManifest(msgspec.Struct, frozen=True):
     sequence_number: int | None = 0
 
     @property
-    def holds_deletes(self) -> bool:
+    def lists_deletes(self) -> bool:
         return self.content == _DELETES
 
 
 class ManifestFile(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A live data or delete file; the path of a file in the table is relative to its root."""
+    """A live data or delete file; `path` is relative to the root, or a URI if `is_outside`."""
 
     path: str
     size: int
@@ -120,32 +122,33 @@ class ManifestFile(msgspec.Struct, frozen=True, array_like=True, gc=False):
     partition: tuple[tuple[str, str | None], ...] = ()
     # 0 is data, 1 position deletes, 2 equality deletes.
     content: int = 0
-    referenced: str | None = None
+    # The only data file that the deletes apply to.
+    data_file: str | None = None
     offset: int | None = None
     length: int | None = None
     is_outside: bool = False
 
 
 class ManifestContent(msgspec.Struct, frozen=True, array_like=True):
-    """The content of a manifest; its files are encoded, because there may be millions."""
+    """The content of a manifest; its files are encoded, because a table may have millions."""
 
     path: str
     length: int
     spec_id: int
-    deletes: bool
-    files: int
+    lists_deletes: bool
+    file_count: int
     size: int
     rows: int
     # Folders of files outside of the root.
     outside: tuple[str, ...]
-    packed: bytes
+    encoded_files: bytes
 
     def live(self) -> Iterator[ManifestFile]:
         """Yield the live files of the manifest."""
-        yield from _ROWS.decode(zlib.decompress(self.packed))
+        yield from _FILES_DECODER.decode(zlib.decompress(self.encoded_files))
 
 
-_ROWS: Final = msgspec.msgpack.Decoder(list[ManifestFile])
+_FILES_DECODER: Final = msgspec.msgpack.Decoder(list[ManifestFile])
 
 
 _Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -171,14 +174,14 @@ class _Entry(msgspec.Struct, frozen=True):
 
 
 class ManifestReader:
-    """Reads the manifests of a table; `location` is its root in the metadata."""
+    """Reads the manifests of a table; `location` is the table's root in its metadata."""
 
     def __init__(self, folder: TableFolder, location: str, specs: dict[int, TransformSpec]) -> None:
         self._folder = folder
         self._location = location
         self._specs = specs
 
-    def of(self, snapshot: IcebergSnapshot) -> list[IcebergManifest]:
+    def manifests(self, snapshot: IcebergSnapshot) -> list[IcebergManifest]:
         """The manifests of a snapshot; raises UnreadableFile and UnreachableManifests."""
         if snapshot.key_id is not None:
             raise UnreachableManifests("its manifests are encrypted")
@@ -201,10 +204,13 @@ class ManifestReader:
         except (MalformedData, msgspec.ValidationError) as problem:
             raise _damaged_file(path, problem) from None
 
-    def parts(
+    def contents(
         self, manifests: list[IcebergManifest], known: dict[str, ManifestContent]
     ) -> Iterator[ManifestContent]:
-        """Yield the content of manifests; raises UnreadableFile and UnreachableManifests."""
+        """Yield the contents of manifests; raises UnreadableFile and UnreachableManifests.
+
+        `known` are the stored contents by path; these manifests are not opened again.
+        """
         paths = [self._path_in_table(each.manifest_path) for each in manifests]
         new_paths = []
         for path, manifest in zip(paths, manifests, strict=True):
@@ -212,18 +218,18 @@ class ManifestReader:
                 raise broken_table(f"{path} is longer than {_MAX_FILE_BYTES // 2**20} MB")
             if not _is_same(known.get(path), manifest):
                 new_paths.append(path)
-        contents = self._folder.read_many(new_paths)
+        new_files = self._folder.read_many(new_paths)
         for path, manifest in zip(paths, manifests, strict=True):
             known_content = known.get(path)
             if known_content is not None and _is_same(known_content, manifest):
                 yield known_content
                 continue
-            content = next(contents)
-            if isinstance(content, FileNotFoundError):
+            data = next(new_files)
+            if isinstance(data, FileNotFoundError):
                 raise _missing_file(path)
-            if isinstance(content, OSError):
-                raise content
-            yield self._part(path, manifest, content)
+            if isinstance(data, OSError):
+                raise data
+            yield self._parse(path, manifest, data)
 
     def _path_in_table(self, uri: str) -> str:
         path = self._relative_path(uri)
@@ -238,43 +244,43 @@ class ManifestReader:
         is_uri = uri.startswith(("/", "file:")) or "://" in uri
         return self._folder.inside(uri, self._location) if is_uri else uri
 
-    def _part(self, path: str, manifest: IcebergManifest, data: bytes) -> ManifestContent:
+    def _parse(self, path: str, manifest: IcebergManifest, data: bytes) -> ManifestContent:
         container = _open_manifest(data, path)
-        # Snapshots of version 1 do not give the spec of a manifest.
+        # In version 1 of the format, snapshots do not contain the spec of their manifests.
         stored = container.metadata.get("partition-spec-id", b"")
         spec_id = (
             int(stored) if stored.isdigit() and len(stored) < 10 else manifest.partition_spec_id
         )
         spec = self._specs.get(spec_id) or TransformSpec()
-        partition = _PartitionTexts(container.partition_fields, spec)
-        rows: list[ManifestFile] = []
+        partition_texts = _PartitionTexts(container.partition_fields, spec)
+        files: list[ManifestFile] = []
         outside: set[str] = set()
         try:
             for record in container.records(_ENTRY_FIELDS):
                 entry = msgspec.convert(record, _Entry)
-                if bool(entry.data_file.content) != manifest.holds_deletes:
+                if bool(entry.data_file.content) != manifest.lists_deletes:
                     raise MalformedData("It mixes data and delete files.")
                 if entry.status != _DELETED_STATUS:
-                    rows.append(self._row(entry, manifest, partition, outside))
+                    files.append(self._convert(entry, manifest, partition_texts, outside))
         except (MalformedData, msgspec.ValidationError) as problem:
             raise _damaged_file(path, problem) from None
         return ManifestContent(
             path=path,
             length=manifest.manifest_length,
             spec_id=spec_id,
-            deletes=manifest.holds_deletes,
-            files=len(rows),
-            size=sum(row.size if row.length is None else row.length for row in rows),
-            rows=sum(row.rows for row in rows),
+            lists_deletes=manifest.lists_deletes,
+            file_count=len(files),
+            size=sum(file.size if file.length is None else file.length for file in files),
+            rows=sum(file.rows for file in files),
             outside=tuple(sorted(outside)),
-            packed=zlib.compress(msgspec.msgpack.encode(rows), 1),
+            encoded_files=zlib.compress(msgspec.msgpack.encode(files), 1),
         )
 
-    def _row(
+    def _convert(
         self,
         entry: _Entry,
         manifest: IcebergManifest,
-        partition: "_PartitionTexts",
+        partition_texts: "_PartitionTexts",
         outside: set[str],
     ) -> ManifestFile:
         file = entry.data_file
@@ -285,20 +291,20 @@ class ManifestReader:
             raise MalformedData("A path leads out of the table.")
         sequence = entry.sequence_number
         if sequence is None:
-            # Entries of the same commit inherit the number of the manifest.
+            # Entries that were added with the manifest inherit its sequence number.
             sequence = (manifest.sequence_number or 0) if entry.status == _ADDED_STATUS else 0
-        referenced = file.referenced_data_file
-        if referenced is not None:
-            referenced = self._relative_path(referenced) or referenced
+        data_file = file.referenced_data_file
+        if data_file is not None:
+            data_file = self._relative_path(data_file) or data_file
         return ManifestFile(
             path=file.file_path if relative is None else relative,
             size=file.file_size_in_bytes,
             rows=file.record_count,
             format=file.file_format.lower(),
             sequence=sequence,
-            partition=partition.of(file.partition),
+            partition=partition_texts.of(file.partition),
             content=file.content or 0,
-            referenced=referenced,
+            data_file=data_file,
             offset=file.content_offset,
             length=file.content_size_in_bytes,
             is_outside=relative is None,
@@ -306,7 +312,7 @@ class ManifestReader:
 
 
 class _PartitionTexts:
-    """Names and texts of partition values; equal ones are converted once."""
+    """Converts partition values to their names and texts; equal values are converted once."""
 
     def __init__(self, fields: list[dict[str, Any]], spec: TransformSpec) -> None:
         by_id = {each.field_id: each for each in spec.fields if each.field_id is not None}
@@ -318,28 +324,28 @@ class _PartitionTexts:
             spec_field = by_name.get(name) if id is None else by_id.get(id, by_name.get(name))
             spec_field = spec_field or TransformField(name=name)
             self._fields[name] = spec_field, field.get("type")
-        self._known: dict[tuple[Any, ...], tuple[tuple[str, str | None], ...]] = {}
+        self._cache: dict[tuple[Any, ...], tuple[tuple[str, str | None], ...]] = {}
 
     def of(self, values: dict[str, Any]) -> tuple[tuple[str, str | None], ...]:
         key = tuple(values.values())
         if any(isinstance(value, list | dict) for value in key):
             raise MalformedData("A partition value is a list or struct.")
-        found = self._known.get(key)
-        if found is None:
-            found = tuple(
+        texts = self._cache.get(key)
+        if texts is None:
+            texts = tuple(
                 (field.name or name, partition_text(values.get(name), field.transform, type))
                 for name, (field, type) in self._fields.items()
                 if field.transform != "void"
             )
-            self._known[key] = found
-        return found
+            self._cache[key] = texts
+        return texts
 
 
 def _is_same(known_content: ManifestContent | None, manifest: IcebergManifest) -> bool:
     return (
         known_content is not None
         and known_content.length == manifest.manifest_length
-        and known_content.deletes == manifest.holds_deletes
+        and known_content.lists_deletes == manifest.lists_deletes
     )
 
 
@@ -358,7 +364,7 @@ def _fields(record: Any) -> list[dict[str, Any]]:
 
 
 def _open_manifest(data: bytes, path: str) -> _AvroManifest | ParquetManifest:
-    if data.startswith(_ENCRYPTED):
+    if data.startswith(_ENCRYPTED_MAGIC):
         raise UnreachableManifests("its manifests are encrypted")
     try:
         return ParquetManifest(data) if data.startswith(MAGIC) else _AvroManifest(data)
@@ -374,8 +380,9 @@ def _missing_file(path: str) -> UnreadableFile:
     return broken_table(f"{path} of its current snapshot is missing")
 
 
-_POSITIONS: Final = 1
-_VECTORS: Final = "puffin"
+# The content of files with position deletes, and the format of deletion vectors.
+_POSITION_DELETES: Final = 1
+_VECTOR_FORMAT: Final = "puffin"
 
 
 class LiveCounts(NamedTuple):
@@ -400,106 +407,113 @@ class LiveCounts(NamedTuple):
 
     @property
     def live_rows(self) -> int:
-        """The number of rows without known deletes."""
+        """The number of rows minus the known deletes."""
         return max(0, self.rows - self.deleted_rows)
 
 
-def count_live_files(parts: Sequence[ManifestContent]) -> LiveCounts:
+def count_live_files(manifests: Sequence[ManifestContent]) -> LiveCounts:
     """The totals of the manifests of a snapshot."""
-    data = [part for part in parts if not part.deletes]
-    deletes = [part for part in parts if part.deletes]
-    rows = [row for part in deletes for row in part.live()]
-    vectors = [row for row in rows if row.format == _VECTORS]
-    positions = [row for row in rows if row.format != _VECTORS and row.content == _POSITIONS]
+    data = [each for each in manifests if not each.lists_deletes]
+    deletes = [each for each in manifests if each.lists_deletes]
+    delete_files = [file for manifest in deletes for file in manifest.live()]
+    vectors = [file for file in delete_files if file.format == _VECTOR_FORMAT]
+    positions = [
+        file
+        for file in delete_files
+        if file.format != _VECTOR_FORMAT and file.content == _POSITION_DELETES
+    ]
     # Vectors of removed data files delete nothing.
-    with_vectors = {row.referenced for row in vectors}
-    if with_vectors:
-        with_vectors -= {row.path for part in data for row in part.live()}
+    removed = {file.data_file for file in vectors}
+    if removed:
+        removed -= {file.path for manifest in data for file in manifest.live()}
     return LiveCounts(
-        files=sum(part.files for part in data),
-        bytes=sum(part.size for part in data),
-        rows=sum(part.rows for part in data),
+        files=sum(manifest.file_count for manifest in data),
+        bytes=sum(manifest.size for manifest in data),
+        rows=sum(manifest.rows for manifest in data),
         vectors=len(vectors),
         position_files=len(positions),
-        equality_files=len(rows) - len(vectors) - len(positions),
-        delete_bytes=sum(part.size for part in deletes),
-        deleted_rows=sum(row.rows for row in vectors if row.referenced not in with_vectors)
-        + sum(row.rows for row in positions),
+        equality_files=len(delete_files) - len(vectors) - len(positions),
+        delete_bytes=sum(manifest.size for manifest in deletes),
+        deleted_rows=sum(file.rows for file in vectors if file.data_file not in removed)
+        + sum(file.rows for file in positions),
     )
 
 
 def live_files(
-    parts: Sequence[ManifestContent], times: Mapping[int, int] = MappingProxyType({})
+    manifests: Sequence[ManifestContent], times: Mapping[int, int] = MappingProxyType({})
 ) -> Iterator[LiveFile]:
-    """Yield the live data files with the deletes that apply to each.
+    """Yield the live data files, each with the deletes that apply to it.
 
-    `times` are the milliseconds since 1970 at which rows with a sequence number were added.
+    `times` contains, by sequence number, when rows were added, in milliseconds since 1970.
     """
-    deletes = _DeleteIndex(part for part in parts if part.deletes)
-    for part in parts:
-        if part.deletes:
+    deletes = _DeleteIndex(each for each in manifests if each.lists_deletes)
+    for manifest in manifests:
+        if manifest.lists_deletes:
             continue
-        for row in part.live():
+        for file in manifest.live():
             yield LiveFile(
-                path=row.path,
-                size=row.size,
-                rows=row.rows,
-                partition=row.partition,
-                deletes=deletes.to(row, part.spec_id),
-                format=row.format,
-                added=times[row.sequence] * 1000 if row.sequence in times else None,
+                path=file.path,
+                size=file.size,
+                rows=file.rows,
+                partition=file.partition,
+                deletes=deletes.applying_to(file, manifest.spec_id),
+                format=file.format,
+                added=times[file.sequence] * 1000 if file.sequence in times else None,
             )
 
 
 class _DeleteIndex:
     """Delete files by the data files that they apply to."""
 
-    def __init__(self, parts: Iterable[ManifestContent]) -> None:
+    def __init__(self, manifests: Iterable[ManifestContent]) -> None:
         self._by_file: dict[str, list[ManifestFile]] = {}
         self._by_partition: dict[object, list[ManifestFile]] = {}
         self._global: list[ManifestFile] = []
-        for part in parts:
-            for row in part.live():
-                if row.referenced is not None:
-                    self._by_file.setdefault(row.referenced, []).append(row)
-                elif row.content != _POSITIONS and not row.partition:
-                    self._global.append(row)
+        for manifest in manifests:
+            for file in manifest.live():
+                if file.data_file is not None:
+                    self._by_file.setdefault(file.data_file, []).append(file)
+                elif file.content != _POSITION_DELETES and not file.partition:
+                    self._global.append(file)
                 else:
-                    key = part.spec_id, row.partition
-                    self._by_partition.setdefault(key, []).append(row)
+                    key = manifest.spec_id, file.partition
+                    self._by_partition.setdefault(key, []).append(file)
 
-    def to(self, data: ManifestFile, spec_id: int) -> tuple[RowDeletes, ...]:
+    def applying_to(self, data: ManifestFile, spec_id: int) -> tuple[RowDeletes, ...]:
         """The deletes that apply to a data file."""
         file_deletes = self._by_file.get(data.path, ())
-        vectors = [row for row in file_deletes if row.format == _VECTORS]
+        vectors = [file for file in file_deletes if file.format == _VECTOR_FORMAT]
         partition_deletes = self._by_partition.get((spec_id, data.partition), ())
-        found = [*vectors, *self._global]
         # A vector replaces earlier position deletes.
-        found += [
-            row
-            for row in (*file_deletes, *partition_deletes)
-            if row.format != _VECTORS and not (vectors and row.content == _POSITIONS)
+        others = [
+            file
+            for file in (*file_deletes, *partition_deletes)
+            if file.format != _VECTOR_FORMAT and not (vectors and file.content == _POSITION_DELETES)
         ]
-        return tuple(_deletes(row) for row in found if _applies(row, data))
+        candidates = (*vectors, *self._global, *others)
+        return tuple(_row_deletes(file) for file in candidates if _applies(file, data))
 
 
-def _applies(row: ManifestFile, data: ManifestFile) -> bool:
-    """Whether deletes apply to data: from later commits or, for positions, the same commit."""
-    if row.content == _POSITIONS:
-        return row.sequence >= data.sequence
-    return row.sequence > data.sequence
+def _applies(deletes: ManifestFile, data: ManifestFile) -> bool:
+    """Whether a delete file applies to a data file: it does if it was committed later.
+
+    Position deletes also apply to data files of the same commit.
+    """
+    if deletes.content == _POSITION_DELETES:
+        return deletes.sequence >= data.sequence
+    return deletes.sequence > data.sequence
 
 
-def _deletes(row: ManifestFile) -> RowDeletes:
+def _row_deletes(file: ManifestFile) -> RowDeletes:
     kind: Literal["dv", "positions", "equality"] = "equality"
-    if row.format == _VECTORS:
+    if file.format == _VECTOR_FORMAT:
         kind = "dv"
-    elif row.content == _POSITIONS:
+    elif file.content == _POSITION_DELETES:
         kind = "positions"
     return RowDeletes(
         kind=kind,
-        path=row.path,
-        offset=row.offset or 0,
-        length=row.length or row.size,
-        count=row.rows,
+        path=file.path,
+        offset=file.offset or 0,
+        length=file.length or file.size,
+        count=file.rows,
     )

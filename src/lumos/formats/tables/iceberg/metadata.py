@@ -1,7 +1,8 @@
 """Reads metadata files of Iceberg, and finds the current one.
 
-A catalog knows the current file. Without it, a hint next to the files or their numbers identify it.
-Schemas and types stay JSON values, so that unknown content does not make a file unreadable.
+A catalog knows which file is current. Without a catalog, the current file is the one in the version
+hint next to the files, or the one with the highest number. Schemas and types stay JSON values, so
+that unknown content does not make a file unreadable.
 """
 
 import hashlib
@@ -17,7 +18,7 @@ from lumos.formats.compression import CorruptCompression, compression_of
 from lumos.formats.interface import Remark, UnreadableFile
 from lumos.formats.tables.interface import FileEntry, TableFolder
 
-# Ten times the size of the largest known file, which has about ten thousand snapshots.
+# Ten times the size of the largest file seen so far, which had about ten thousand snapshots.
 MAX_METADATA_BYTES: Final = 128 * 1024 * 1024
 NO_SNAPSHOT: Final = "none"
 
@@ -42,18 +43,18 @@ class IcebergSnapshot(_MetadataPart, frozen=True):
 
     @property
     def operation(self) -> str | None:
-        """The operation: append, overwrite, delete, replace."""
-        found = (self.summary or {}).get("operation")
-        return found if isinstance(found, str) else None
+        """The operation, such as append, overwrite, delete or replace."""
+        operation = (self.summary or {}).get("operation")
+        return operation if isinstance(operation, str) else None
 
     def total(self, name: str) -> int | None:
-        """A number in the summary."""
+        """A number in the summary, such as `total-records`; None if it is missing or invalid."""
         text = str((self.summary or {}).get(name, ""))
         return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
 
 
 class TransformField(_MetadataPart, frozen=True):
-    """A transformed column that rows are partitioned or sorted by."""
+    """A partition or sort field: a transform of one or more source columns."""
 
     transform: str = "identity"
     name: str = ""
@@ -129,21 +130,21 @@ class IcebergMetadata(_MetadataPart, frozen=True):
 
     @property
     def schema_by_id(self) -> dict[int, dict[str, Any]]:
-        """The listed schemas; none in old files of version 1."""
-        found = {}
+        """The listed schemas; empty in old files of version 1, which list none."""
+        schemas = {}
         for schema in self.schemas or ():
             id = schema.get("schema-id", 0)
             if isinstance(id, int):
-                found[id] = schema
-        return found
+                schemas[id] = schema
+        return schemas
 
     @property
     def current_schema(self) -> dict[str, Any]:
         """The current schema; raises UnreadableFile."""
-        listed, id = self.schema_by_id, self.current_schema_id
-        if id is not None and id in listed:
-            return listed[id]
-        if self.schema is None or (listed and id is not None):
+        schemas, id = self.schema_by_id, self.current_schema_id
+        if id is not None and id in schemas:
+            return schemas[id]
+        if self.schema is None or (schemas and id is not None):
             raise broken_table(f"Its current schema {id} is missing")
         return self.schema
 
@@ -154,7 +155,7 @@ class IcebergMetadata(_MetadataPart, frozen=True):
 
     @property
     def specs(self) -> dict[int, TransformSpec]:
-        """All partition specs, because manifests with older ones remain."""
+        """All partition specs by id: manifests may still use older ones."""
         if self.partition_specs:
             return {spec.spec_id: spec for spec in self.partition_specs}
         return {0: TransformSpec(fields=self.partition_spec or [])}
@@ -175,7 +176,7 @@ class IcebergMetadata(_MetadataPart, frozen=True):
     def current_snapshot(self) -> IcebergSnapshot | None:
         """The current snapshot; None before the first one. Raises UnreadableFile."""
         id = self.current_snapshot_id
-        # Writers of version 1 wrote -1 for none.
+        # In version 1, writers use -1 if there is no snapshot.
         if id is None or id == -1:
             return None
         for snapshot in self.snapshots or ():
@@ -197,7 +198,7 @@ def parse_metadata(name: str, data: bytes) -> IcebergMetadata:
     compression = compression_of(data[:16])
     if compression is not None:
         try:
-            data, finished = compression.unpack(data, MAX_METADATA_BYTES + 1)
+            data, finished = compression.decompress(data, MAX_METADATA_BYTES + 1)
         except CorruptCompression:
             raise TruncatedMetadata(name, "has damaged compressed data") from None
         if not finished and len(data) <= MAX_METADATA_BYTES:
@@ -229,7 +230,7 @@ def broken_table(reason: str) -> UnreadableFile:
 
 
 def time_from_ms(milliseconds: int) -> datetime:
-    """A time in the metadata; raises UnreadableFile."""
+    """Convert a time in the metadata; raises UnreadableFile."""
     try:
         seconds, rest = divmod(milliseconds, 1000)
         return datetime.fromtimestamp(seconds, UTC).replace(microsecond=rest * 1000)
@@ -244,14 +245,14 @@ _SUFFIX: Final = re.compile(r"(?:\.(?:gz|gzip|zst|zstd))?\.metadata\.json(?:\.(?
 _UUID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 # A file that is only named by a UUID is not committed yet.
 _UNCOMMITTED: Final = re.compile(_UUID + r"\Z", re.IGNORECASE)
-# Names of files that a catalog refers to once they are complete.
-_CATALOG_NAME: Final = re.compile(rf"\d+-{_UUID}\Z", re.IGNORECASE)
+# The names of metadata files of tables in a catalog, which only refers to complete files.
+_CATALOG_FILE_NAME: Final = re.compile(rf"\d+-{_UUID}\Z", re.IGNORECASE)
 _MAX_TRUNCATED: Final = 100
 _NUMBER: Final = re.compile(r"v?(\d{1,18})(?:-.*)?\Z", re.DOTALL)
 
 
 class CurrentMetadata(NamedTuple):
-    """The current metadata file, with remarks on how it was found."""
+    """The current metadata file, with remarks if it was chosen among several."""
 
     name: str
     metadata: IcebergMetadata
@@ -282,7 +283,10 @@ def metadata_version(name: str) -> int | None:
 
 
 def current_metadata(folder: TableFolder, *, last_name: str = "") -> CurrentMetadata:
-    """Find the current metadata file; raises UnreadableFile. `last_name` was current before."""
+    """Find the current metadata file; raises UnreadableFile.
+
+    `last_name` is the name of the file that was current at the previous read.
+    """
     files: list[_NumberedFile] = []
     has_hint = False
     sizes: dict[str, int] = {}
@@ -293,33 +297,36 @@ def current_metadata(folder: TableFolder, *, last_name: str = "") -> CurrentMeta
             sizes[entry.name] = entry.size
             if (number := metadata_version(entry.name)) is not None:
                 files.append(_NumberedFile(number, entry))
-    hinted = _files_from_hint(folder, files) if has_hint else []
-    committed = {last_name, *(file.entry.name for file in hinted)}
-    truncated: list[Remark] = []
+    hinted_files = _files_from_hint(folder, files) if has_hint else []
+    committed_names = {last_name, *(file.entry.name for file in hinted_files)}
+    remarks: list[Remark] = []
     while files:
         try:
-            found = _select(folder, hinted, files, sizes)
-            return found._replace(remarks=(*truncated, *found.remarks))
+            current = _select(folder, hinted_files, files, sizes)
+            return current._replace(remarks=(*remarks, *current.remarks))
         except TruncatedMetadata as problem:
-            if problem.name in committed or not _CATALOG_NAME.match(_SUFFIX.sub("", problem.name)):
-                raise
-            if len(truncated) == _MAX_TRUNCATED:
+            is_from_catalog = _CATALOG_FILE_NAME.match(_SUFFIX.sub("", problem.name)) is not None
+            if (
+                problem.name in committed_names
+                or not is_from_catalog
+                or len(remarks) == _MAX_TRUNCATED
+            ):
                 raise
             # Catalogs do not refer to incomplete files, so the previous file is current.
             files = [file for file in files if file.entry.name != problem.name]
             reason = problem.reason.rstrip(".")
             text = f"{reason}; it was not committed, and the file before it is used."
-            truncated.append(Remark("half_written_table", text))
+            remarks.append(Remark("half_written_table", text))
     raise UnreadableFile("half_written_table", "Its folder contains no committed metadata file yet")
 
 
 def _select(
     folder: TableFolder,
-    hinted: list[_NumberedFile],
+    hinted_files: list[_NumberedFile],
     files: list[_NumberedFile],
     sizes: dict[str, int],
 ) -> CurrentMetadata:
-    candidates = _files_after_hint(hinted, files)
+    candidates = _files_after_hint(hinted_files, files)
     if len(candidates) == 1:
         return CurrentMetadata(candidates[0].name, _metadata(folder, candidates[0]), sizes)
     if not candidates:
@@ -338,27 +345,30 @@ def _metadata(folder: TableFolder, entry: FileEntry) -> IcebergMetadata:
 
 
 def _files_from_hint(folder: TableFolder, files: Iterable[_NumberedFile]) -> list[_NumberedFile]:
-    """The files with the number or name in the hint."""
+    """The files with the number or name that the hint contains."""
     try:
         text = folder.read(f"{METADATA_FOLDER}/{_HINT}").decode("utf-8", "replace").strip()
     except FileNotFoundError:
         return []
     if text.isascii() and text.isdigit() and len(text) < 19:
         return [file for file in files if file.number == int(text)]
-    named = _SUFFIX.sub("", text.rpartition("/")[2])
-    return [file for file in files if _SUFFIX.sub("", file.entry.name) == named]
+    name = _SUFFIX.sub("", text.rpartition("/")[2])
+    return [file for file in files if _SUFFIX.sub("", file.entry.name) == name]
 
 
 def _files_after_hint(
-    hinted: list[_NumberedFile], files: Iterable[_NumberedFile]
+    hinted_files: list[_NumberedFile], files: Iterable[_NumberedFile]
 ) -> list[FileEntry]:
-    """The files after the hinted ones: writers update the hint after they add a file."""
+    """The newest files that follow the hinted_files files, or else these.
+
+    Writers update the hint after they add a file, so the hint may be out of date.
+    """
     by_number: dict[int, list[_NumberedFile]] = {}
     for file in files:
         by_number.setdefault(file.number, []).append(file)
-    while hinted and (following := by_number.get(hinted[0].number + 1)):
-        hinted = following
-    return [file.entry for file in hinted]
+    while hinted_files and (following := by_number.get(hinted_files[0].number + 1)):
+        hinted_files = following
+    return [file.entry for file in hinted_files]
 
 
 def _other_table(
@@ -380,8 +390,8 @@ def _choose_latest(
 ) -> CurrentMetadata:
     """Choose the current file among several with the highest number.
 
-    A table that was dropped and created again starts at number 0, next to the files of the dropped
-    table.
+    If a table was dropped and created again in the same folder, its files start at number 0 again,
+    next to the files of the dropped table.
     """
     latest = max((file.entry for file in files), key=lambda entry: entry.modified)
     loaded = [(entry, _metadata(folder, entry)) for entry in candidates]
@@ -389,12 +399,12 @@ def _choose_latest(
         loaded.extend(_other_table(folder, latest, loaded[0][1]))
     if len(loaded) == 1:
         return CurrentMetadata(loaded[0][0].name, loaded[0][1], sizes)
-    named = {
+    logged_names = {
         entry.metadata_file.rpartition("/")[2]
         for _, metadata in loaded
         for entry in metadata.metadata_log or ()
     }
-    latest_candidates = [each for each in loaded if each[0].name not in named] or loaded
+    latest_candidates = [each for each in loaded if each[0].name not in logged_names] or loaded
     entry, metadata = max(
         latest_candidates, key=lambda each: (each[1].last_updated_ms, each[0].name)
     )
@@ -422,13 +432,13 @@ class IcebergLocation(NamedTuple):
 
 
 def metadata_path(metadata: IcebergMetadata) -> str:
-    """The configured location of metadata; empty without one."""
+    """The location in `write.metadata.path`; empty if that is not set."""
     path = (metadata.properties or {}).get(_METADATA_PATH)
     return path.rstrip("/") if isinstance(path, str) else ""
 
 
 def location_elsewhere(folder: TableFolder, metadata: IcebergMetadata) -> str:
-    """The location of a table if only its metadata is in this folder; else empty."""
+    """The location of a table if this folder only contains its metadata; otherwise empty."""
     path, location = metadata_path(metadata), metadata.location.rstrip("/")
     if not path or folder.inside(f"{path}/x", "") != f"{METADATA_FOLDER}/x":
         return ""
@@ -455,20 +465,20 @@ def _stray_metadata(reason: str) -> UnreadableFile:
 
 
 def _files_to_check(newest: CurrentMetadata) -> Iterator[str]:
-    """Yield the files that belong to another table if the folder contains one."""
+    """Yield the files to open to find out whether the folder contains another table, too."""
     numbers = {
         name: number for name in newest.sizes if (number := metadata_version(name)) is not None
     }
     log = newest.metadata.metadata_log or ()
-    own = {newest.name, *(entry.metadata_file.rpartition("/")[2] for entry in log)}
-    others = numbers.keys() - own
+    same_table = {newest.name, *(entry.metadata_file.rpartition("/")[2] for entry in log)}
+    others = numbers.keys() - same_table
     if others:
         yield max(others, key=lambda name: (numbers[name], name))
     yield from _files_with_shared_number(numbers)
 
 
 def _files_with_shared_number(numbers: Mapping[str, int]) -> list[str]:
-    """The files with the highest number that occurs twice; each table has its own numbers."""
+    """The files that share a number, the highest one: files of one table have distinct numbers."""
     counts = Counter(numbers.values())
     shared = max((number for number, count in counts.items() if count > 1), default=None)
     return [name for name, number in numbers.items() if number == shared]

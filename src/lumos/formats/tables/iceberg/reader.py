@@ -56,52 +56,54 @@ _MAX_FILES: Final = 10_000
 
 
 def find_outside_locations(
-    parts: Sequence[ManifestContent], metadata: IcebergMetadata, root: str
+    manifests: Sequence[ManifestContent], metadata: IcebergMetadata, root: str
 ) -> tuple[str, ...]:
-    """The URIs of folders and files outside of the root, as in the metadata.
+    """The URIs of the table's folders and files outside of its root, as in the metadata.
 
-    Configured folders belong to the table as a whole. Other folders may contain files of other
-    datasets, so files in them are listed one by one, unless there are very many.
+    A configured data folder belongs entirely to the table. Other folders may also contain files of
+    other datasets, so the table's files in them are listed one by one, unless there are very many.
     """
     properties = metadata.properties or {}
     configured = [properties.get(name) for name in _DATA_PATHS]
     paths = [path.rstrip("/") for path in configured if isinstance(path, str)]
-    folders = {folder for part in parts for folder in part.outside}
-    own = {path for path in paths if any(is_below(folder, path) for folder in folders)}
-    others = {folder for folder in folders if not any(is_below(folder, path) for path in own)}
+    folders = {folder for manifest in manifests for folder in manifest.outside}
+    used_paths = {path for path in paths if any(is_below(folder, path) for folder in folders)}
+    others = {
+        folder for folder in folders if not any(is_below(folder, path) for path in used_paths)
+    }
     files = set()
-    for file in _files_outside(parts, others):
+    for file in _files_outside(manifests, others):
         files.add(file)
         if len(files) > _MAX_FILES:
-            return _outermost_locations(own | others, root)
-    return _outermost_locations(own | files, root)
+            return _outermost_locations(used_paths | others, root)
+    return _outermost_locations(used_paths | files, root)
 
 
-def _files_outside(parts: Sequence[ManifestContent], folders: set[str]) -> Iterator[str]:
-    for part in parts:
-        if folders.intersection(part.outside):
-            for row in part.live():
-                if row.is_outside and any(is_below(row.path, folder) for folder in folders):
-                    yield row.path
+def _files_outside(manifests: Sequence[ManifestContent], folders: set[str]) -> Iterator[str]:
+    for manifest in manifests:
+        if folders.intersection(manifest.outside):
+            for file in manifest.live():
+                if file.is_outside and any(is_below(file.path, folder) for folder in folders):
+                    yield file.path
 
 
 def _outermost_locations(locations: set[str], root: str) -> tuple[str, ...]:
-    """Return locations that are not inside others and do not contain the table."""
+    """The locations that are not inside other locations and do not contain the table."""
     outermost: dict[str, str] = {}
     for location in sorted(locations, key=lambda each: (len(each), each)):
         if not is_below(root, location) and not any(
-            above in outermost for above in _with_parents(location)
+            path in outermost for path in _path_and_parents(location)
         ):
             outermost[_without_scheme(location)] = location
     return tuple(sorted(outermost.values()))
 
 
-def _with_parents(location: str) -> Iterator[str]:
-    """Yield the location and all folders above it."""
-    bare = _without_scheme(location)
-    while bare:
-        yield bare
-        bare = bare.rpartition("/")[0]
+def _path_and_parents(location: str) -> Iterator[str]:
+    """Yield the location and all folders above it, without the scheme."""
+    path = _without_scheme(location)
+    while path:
+        yield path
+        path = path.rpartition("/")[0]
 
 
 def is_below(location: str, other: str) -> bool:
@@ -110,7 +112,7 @@ def is_below(location: str, other: str) -> bool:
 
 
 def _without_scheme(uri: str) -> str:
-    """The URI without its scheme, since one storage may have several schemes."""
+    """The URI without its scheme: one location may have several, such as `s3:` and `s3a:`."""
     return uri.partition("://")[2] or uri.removeprefix("file:")
 
 
@@ -121,32 +123,32 @@ def table_features(
     metadata: IcebergMetadata, schema: IcebergSchema, counts: LiveCounts
 ) -> tuple[TableFeature, ...]:
     """The features by name, and whether they are supported."""
-    found: list[TableFeature] = []
+    features: list[TableFeature] = []
     if metadata.format_version >= _MAX_VERSION:
         known = metadata.format_version == _MAX_VERSION
-        found.append(TableFeature(f"format v{metadata.format_version}", known))
-    found.extend(
+        features.append(TableFeature(f"format v{metadata.format_version}", known))
+    features.extend(
         TableFeature(f"type {name}", read) for name, read in sorted(schema.new_types.items())
     )
     if schema.has_defaults:
-        found.append(TableFeature("default values", True))
+        features.append(TableFeature("default values", True))
     if metadata.next_row_id is not None:
-        found.append(TableFeature("row lineage", True))
+        features.append(TableFeature("row lineage", True))
     specs = [*metadata.specs.values(), *(metadata.sort_orders or ())]
     if any(len(field.sources) > 1 for spec in specs for field in spec.fields):
-        found.append(TableFeature("transforms of several columns", True))
-    found.extend(
+        features.append(TableFeature("transforms of several columns", True))
+    features.extend(
         TableFeature(f"transform {name}", False) for name in sorted(unknown_transforms(specs))
     )
     if metadata.encryption_keys:
-        found.append(TableFeature("encryption", False))
+        features.append(TableFeature("encryption", False))
     if counts.vectors:
-        found.append(TableFeature("deletion vectors", True))
+        features.append(TableFeature("deletion vectors", True))
     if counts.position_files:
-        found.append(TableFeature("position deletes", True))
+        features.append(TableFeature("position deletes", True))
     if counts.equality_files:
-        found.append(TableFeature("equality deletes", False))
-    return tuple(found)
+        features.append(TableFeature("equality deletes", False))
+    return tuple(features)
 
 
 _COMMENT: Final = "comment"
@@ -156,14 +158,13 @@ def table_properties(
     metadata: IcebergMetadata, schema: IcebergSchema, counts: LiveCounts
 ) -> tuple[dict[str, str], str | None]:
     """The properties by name, and the description of the table."""
-    given = (metadata.properties or {}).items()
-    own = without_secrets(
-        {str(name): value if isinstance(value, str) else str(value) for name, value in given}
+    properties = without_secrets(
+        {str(name): str(value) for name, value in (metadata.properties or {}).items()}
     )
-    description = own.pop(_COMMENT, None)
+    description = properties.pop(_COMMENT, None)
     derived = {
         "iceberg.format-version": str(metadata.format_version),
-        "iceberg.sort-order": ", ".join(sort_columns(metadata.current_order, schema.names)),
+        "iceberg.sort-order": ", ".join(sort_columns(metadata.current_order, schema.paths)),
         "iceberg.identifier-fields": ", ".join(schema.nested_keys),
         "iceberg.branches": _references(metadata, "branch"),
         "iceberg.tags": _references(metadata, "tag"),
@@ -172,12 +173,12 @@ def table_properties(
         ),
         "iceberg.delete-bytes": str(counts.delete_bytes or ""),
     }
-    own.update((name, text) for name, text in derived.items() if text)
-    return own, description or None
+    properties.update((name, text) for name, text in derived.items() if text)
+    return properties, description or None
 
 
 def _references(metadata: IcebergMetadata, type: str) -> str:
-    """Branches or tags with their snapshots, without the main branch."""
+    """The branches or tags and their snapshots, without the main branch."""
     return ", ".join(
         f"{name} at {reference.snapshot_id}"
         for name, reference in sorted((metadata.refs or {}).items())
@@ -185,25 +186,26 @@ def _references(metadata: IcebergMetadata, type: str) -> str:
     )
 
 
-# Increased when the layout changes; other memories are ignored.
+# Increment this when the layout changes; states with another layout are ignored.
 _LAYOUT: Final = 2
-_MAX_TIMES: Final = 10_000
+_MAX_SNAPSHOT_TIMES: Final = 10_000
 
 
-class _Memory(msgspec.Struct, frozen=True, array_like=True):
+class _SavedState(msgspec.Struct, frozen=True, array_like=True):
     """The state that the next read continues from."""
 
     layout: int
     location: str
-    parts: tuple[ManifestContent, ...]
+    manifests: tuple[ManifestContent, ...]
+    # Earlier metadata files by name.
     log: dict[str, EarlierMetadata]
-    # The metadata file that was current.
+    # The name of the metadata file that was current.
     current: str = ""
-    # When rows with a sequence number were added, also by snapshots that have expired since.
+    # When snapshots added rows, by sequence number; includes snapshots that have expired since.
     times: dict[int, int] = {}
 
 
-_MEMORY: Final = msgspec.msgpack.Decoder(_Memory)
+_STATE_DECODER: Final = msgspec.msgpack.Decoder(_SavedState)
 
 
 class IcebergReader(TableReader):
@@ -214,24 +216,24 @@ class IcebergReader(TableReader):
         return metadata_signature(folder)
 
     def read(
-        self, folder: TableFolder, memory: bytes | None, *, max_commits: int
+        self, folder: TableFolder, saved_state: bytes | None, *, max_commits: int
     ) -> tuple[TableFacts, bytes]:
-        earlier = _decode_memory(memory)
+        earlier = _decode_saved_state(saved_state)
         current = current_metadata(folder, last_name=earlier.current)
         metadata = current.metadata
         location = _recorded_root(metadata)
-        # In a moved table, the relative paths of the memory are invalid.
-        usable_memory = (
-            earlier if earlier.location == location else _Memory(_LAYOUT, location, (), {})
+        # If the table was moved, the relative paths in the saved state are invalid.
+        usable_state = (
+            earlier if earlier.location == location else _SavedState(_LAYOUT, location, (), {})
         )
         snapshot = metadata.current_snapshot
-        parts, remarks = _live_parts(folder, metadata, snapshot, usable_memory)
-        counts = count_live_files(parts) if not remarks else _counts_from_summary(snapshot)
+        manifests, remarks = _read_manifests(folder, metadata, snapshot, usable_state)
+        counts = count_live_files(manifests) if not remarks else _counts_from_summary(snapshot)
         spec = metadata.current_spec
         schema = iceberg_schema(metadata.current_schema, identity_columns(spec))
-        history = IcebergHistory(folder, current, usable_memory.log)
+        history = IcebergHistory(folder, current, usable_state.log)
         schema_versions = history.schema_versions(identity_columns(spec), max_commits=max_commits)
-        found = table_features(metadata, schema, counts)
+        features = table_features(metadata, schema, counts)
         properties, description = table_properties(metadata, schema, counts)
         identity = (metadata.table_uuid, None if snapshot is None else snapshot.snapshot_id)
         content = hashlib.blake2b(repr(identity).encode(), digest_size=16)
@@ -241,7 +243,7 @@ class IcebergReader(TableReader):
             at=time_from_ms(_current_since(metadata, snapshot)),
             operation=None if snapshot is None else snapshot.operation,
             schema=schema.schema,
-            partition_by=partition_columns(spec, schema.names),
+            partition_by=partition_columns(spec, schema.paths),
             files=counts.files,
             bytes=counts.bytes,
             rows=counts.live_rows,
@@ -250,37 +252,39 @@ class IcebergReader(TableReader):
             description=description,
             identity=metadata.table_uuid or "",
             past=schema_versions,
-            features=found,
-            remarks=(*current.remarks, *remarks, *remarks_on_features(found)),
-            outside_locations=find_outside_locations(parts, metadata, folder.root),
+            features=features,
+            remarks=(*current.remarks, *remarks, *remarks_on_features(features)),
+            outside_locations=find_outside_locations(manifests, metadata, folder.root),
             table_location=location_elsewhere(folder, metadata),
             content=content.hexdigest(),
         )
-        times = _snapshot_times(metadata, usable_memory.times)
-        new_memory = _Memory(_LAYOUT, location, tuple(parts), history.opened, current.name, times)
-        return facts, msgspec.msgpack.encode(new_memory)
+        times = _snapshot_times(metadata, usable_state.times)
+        new_state = _SavedState(
+            _LAYOUT, location, tuple(manifests), history.opened, current.name, times
+        )
+        return facts, msgspec.msgpack.encode(new_state)
 
-    def live(self, memory: bytes) -> Iterator[LiveFile]:
-        known = _MEMORY.decode(memory)
-        return live_files(known.parts, known.times)
+    def live(self, saved_state: bytes) -> Iterator[LiveFile]:
+        known = _STATE_DECODER.decode(saved_state)
+        return live_files(known.manifests, known.times)
 
 
 def _snapshot_times(metadata: IcebergMetadata, known: Mapping[int, int]) -> dict[int, int]:
-    """The times of snapshots that added rows; those of version 1 have no sequence number."""
-    found = {
+    """The times of snapshots that added rows, by sequence number, which version 1 does not have."""
+    times = {
         each.sequence_number: each.timestamp_ms
         for each in metadata.snapshots or ()
-        # A replacement only rearranges rows.
+        # The operation `replace` only rearranges rows.
         if each.sequence_number > 0 and each.timestamp_ms > 0 and each.operation != "replace"
     }
-    newest = sorted({**known, **found}.items())[-_MAX_TIMES:]
+    newest = sorted({**known, **times}.items())[-_MAX_SNAPSHOT_TIMES:]
     return dict(newest)
 
 
-def _decode_memory(memory: bytes | None) -> _Memory:
-    empty = _Memory(_LAYOUT, "", (), {})
+def _decode_saved_state(saved_state: bytes | None) -> _SavedState:
+    empty = _SavedState(_LAYOUT, "", (), {})
     try:
-        decoded = _MEMORY.decode(memory or b"")
+        decoded = _STATE_DECODER.decode(saved_state or b"")
     except (msgspec.DecodeError, UnicodeDecodeError):
         return empty
     return decoded if decoded.layout == _LAYOUT else empty
@@ -296,20 +300,19 @@ def _recorded_root(metadata: IcebergMetadata) -> str:
     )
 
 
-def _live_parts(
+def _read_manifests(
     folder: TableFolder,
     metadata: IcebergMetadata,
     snapshot: IcebergSnapshot | None,
-    earlier: _Memory,
+    earlier: _SavedState,
 ) -> tuple[list[ManifestContent], tuple[Remark, ...]]:
-    """The content of the manifests; empty, with a remark, if they cannot be read."""
+    """The contents of the manifests, or a remark if they cannot be read."""
     if snapshot is None:
         return [], ()
-    manifests = ManifestReader(folder, earlier.location, metadata.specs)
+    reader = ManifestReader(folder, earlier.location, metadata.specs)
     try:
-        listed = manifests.of(snapshot)
-        known = {part.path: part for part in earlier.parts}
-        return list(manifests.parts(listed, known)), ()
+        known = {manifest.path: manifest for manifest in earlier.manifests}
+        return list(reader.contents(reader.manifests(snapshot), known)), ()
     except UnreachableManifests as problem:
         return [], (
             Remark(
@@ -331,7 +334,7 @@ def _counts_from_summary(snapshot: IcebergSnapshot | None) -> LiveCounts:
 
 
 def _current_since(metadata: IcebergMetadata, snapshot: IcebergSnapshot | None) -> int:
-    """The time when the snapshot became current; after a rollback, later than its own time."""
+    """When the snapshot became current: after a rollback, this is later than its own time."""
     if snapshot is None:
         return metadata.last_updated_ms
     for last in (metadata.snapshot_log or [])[-1:]:

@@ -1,7 +1,7 @@
-"""Schemas of Iceberg, partition specs and sort orders, and partition values as text.
+"""Iceberg's schemas, partition specs and sort orders, and partition values as text.
 
-`unknown` becomes NULL and `variant` JSON; `geometry`, `geography` and future types become UNKNOWN
-with their name.
+The type `unknown` becomes NULL, and `variant` becomes JSON; `geometry`, `geography` and types of
+later versions become UNKNOWN with their name.
 """
 
 import base64
@@ -69,7 +69,7 @@ _SIMPLE: Final[dict[str, DataType]] = {
 }
 _DECIMAL: Final = re.compile(r"decimal\(\s*(\d{1,3})\s*,\s*(\d{1,3})\s*\)\Z", re.ASCII)
 _FIXED: Final = re.compile(r"fixed\[\s*(\d{1,9})\s*\]\Z", re.ASCII)
-_PARAMETRIC: Final = re.compile(r"(geometry|geography)\s*(?:\(.*\))?\Z", re.DOTALL)
+_GEO_TYPE: Final = re.compile(r"(geometry|geography)\s*(?:\(.*\))?\Z", re.DOTALL)
 # New in version 3; earlier readers refuse tables that use them.
 NEW_TYPES: Final = (
     "timestamp_ns", "timestamptz_ns", "unknown", "variant", "geometry", "geography",
@@ -80,19 +80,19 @@ class IcebergSchema(NamedTuple):
     """A schema with the paths of its columns by id, and its special features."""
 
     schema: Schema
-    # The path of each column and nested field.
-    names: dict[int, str]
+    # The paths of columns and nested fields by id.
+    paths: dict[int, str]
     # Types of version 3 and later, and whether Lumos supports them.
     new_types: dict[str, bool]
     has_defaults: bool
-    # Identifier fields inside of structs; others are marked as keys.
+    # The paths of identifier fields inside of structs. Columns are marked as keys in the schema.
     nested_keys: tuple[str, ...]
 
 
 def iceberg_schema(document: dict[str, Any], partitioned_by: Collection[int] = ()) -> IcebergSchema:
     """The schema in a metadata file; raises UnreadableFile.
 
-    `partitioned_by` are the ids of columns that are partitioned by their values.
+    `partitioned_by` contains the ids of the columns by whose values the table is partitioned.
     """
     reader = _SchemaReader()
     keys = document.get("identifier-field-ids")
@@ -112,29 +112,29 @@ def iceberg_schema(document: dict[str, Any], partitioned_by: Collection[int] = (
     top_level_ids = {column.field_id for column in columns}
     return IcebergSchema(
         schema=with_distinct_names(Schema(fields=tuple(columns))),
-        names=reader.names,
+        paths=reader.paths,
         new_types=reader.new_types,
         has_defaults=reader.has_defaults,
         nested_keys=tuple(
-            reader.names[id] for id in sorted(key_ids - top_level_ids) if id in reader.names
+            reader.paths[id] for id in sorted(key_ids - top_level_ids) if id in reader.paths
         ),
     )
 
 
-# The property with the value of a column in rows that are older than the column.
+# The property with a column's value in rows that were written before the column was added.
 INITIAL_DEFAULT: Final = "iceberg.initial-default"
 
 
 class _SchemaReader:
     def __init__(self) -> None:
-        self.names: dict[int, str] = {}
+        self.paths: dict[int, str] = {}
         self.new_types: dict[str, bool] = {}
         self.has_defaults = False
 
     def column(self, field_json: dict[str, Any]) -> Field:
         name = text_at(field_json, "name") or ""
         type_path = TypePath.column(name)
-        self._note(field_json, type_path)
+        self._record_attributes(field_json, type_path)
         type, native = self._type(field_json.get("type"), type_path)
         field = type_path.field(
             name, type, nullable=field_json.get("required") is not True, native_type=native
@@ -145,7 +145,7 @@ class _SchemaReader:
         properties = {INITIAL_DEFAULT: default_text(initial) or ""}
         return replace(field, properties=properties)
 
-    def _note(self, field_json: dict[str, Any], type_path: TypePath) -> None:
+    def _record_attributes(self, field_json: dict[str, Any], type_path: TypePath) -> None:
         id = number_at(field_json, "id")
         default = field_json.get("write-default")
         if default is not None or field_json.get("initial-default") is not None:
@@ -156,7 +156,7 @@ class _SchemaReader:
             field_id=id,
         )
         if id is not None:
-            self.names.setdefault(id, type_path.path)
+            self.paths.setdefault(id, type_path.path)
 
     def _type(self, type: object, type_path: TypePath) -> tuple[DataType, str]:
         """The type and its name in Iceberg."""
@@ -171,15 +171,15 @@ class _SchemaReader:
                 return self._struct(type, type_path)
             case "list":
                 id = number_at(type, "element-id")
-                element, native = self._part(type, "element", id, type_path.element())
+                element, native = self._nested_type(type, "element", id, type_path.element())
                 required = type.get("element-required") is True
                 return Array(element, element_nullable=not required), f"list<{native}>"
             case "map":
-                key, key_native = self._part(
+                key, key_native = self._nested_type(
                     type, "key", number_at(type, "key-id"), type_path.key()
                 )
                 id = number_at(type, "value-id")
-                value, native = self._part(type, "value", id, type_path.value())
+                value, native = self._nested_type(type, "value", id, type_path.value())
                 required = type.get("value-required") is True
                 return Map(key, value, value_nullable=not required), f"map<{key_native},{native}>"
             case other:
@@ -191,18 +191,18 @@ class _SchemaReader:
         for field_json in objects_at(type, "fields"):
             name = text_at(field_json, "name") or ""
             inner = type_path.member(name)
-            self._note(field_json, inner)
+            self._record_attributes(field_json, inner)
             part, native = self._type(field_json.get("type"), inner)
             members.append(Member(name, part, nullable=field_json.get("required") is not True))
             natives.append(f"{name}:{native}")
         return Struct(members), f"struct<{','.join(natives)}>"
 
-    def _part(
+    def _nested_type(
         self, type: dict[str, Any], name: str, id: int | None, type_path: TypePath
     ) -> tuple[DataType, str]:
         type_path.note(field_id=id)
         if id is not None:
-            self.names.setdefault(id, type_path.path)
+            self.paths.setdefault(id, type_path.path)
         return self._type(type.get(name), type_path)
 
     def _scalar(self, text: str) -> tuple[DataType, str]:
@@ -218,7 +218,7 @@ class _SchemaReader:
             return Decimal(precision, scale), f"decimal({precision},{scale})"
         if (match := _FIXED.match(text)) and int(match.group(1)):
             return Binary(int(match.group(1))), text
-        if match := _PARAMETRIC.match(text):
+        if match := _GEO_TYPE.match(text):
             return self._unknown(match.group(1), native=text)
         return self._unknown(text)
 
@@ -227,9 +227,9 @@ class _SchemaReader:
         return Unknown(name), native or name
 
 
-def column_names(fields: dict[int, str], ids: Collection[int]) -> str:
-    """The names of columns; dropped columns have their ids as names."""
-    return ", ".join(fields.get(id, f"dropped {id}") for id in ids)
+def column_names(paths: dict[int, str], ids: Collection[int]) -> str:
+    """The names of columns; dropped columns are shown with their ids."""
+    return ", ".join(paths.get(id, f"dropped {id}") for id in ids)
 
 
 def documents_equal(one: dict[str, Any], other: dict[str, Any]) -> bool:
@@ -269,7 +269,7 @@ def sort_columns(order: TransformSpec, columns: dict[int, str]) -> tuple[str, ..
 
 
 def identity_columns(spec: TransformSpec) -> frozenset[int]:
-    """The ids of columns that are partitioned by their values."""
+    """The ids of the columns by whose values the table is partitioned."""
     return frozenset(
         id for field in spec.fields if field.transform == "identity" for id in field.sources
     )
@@ -289,7 +289,7 @@ def _transform_text(field: TransformField, columns: dict[int, str]) -> str:
 
 
 def partition_text(value: Any, transform: str, type: object) -> str | None:
-    """The text of a partition value, given the raw value and Avro type in a manifest."""
+    """The text of a partition value, given its raw value and its Avro type in the manifest."""
     if value is None:
         return None
     try:
@@ -298,7 +298,7 @@ def partition_text(value: Any, transform: str, type: object) -> str | None:
         )
         return render(value, type)
     except (ArithmeticError, TypeError, ValueError):
-        # Outside of the calendar; the raw value still identifies the partition.
+        # The value is not a valid date or time, but it still identifies the partition.
         return _plain(value, type)
 
 

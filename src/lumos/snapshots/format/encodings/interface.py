@@ -10,12 +10,12 @@ from lumos.snapshots.format.document import EntryKind
 from lumos.snapshots.format.errors import SnapshotError
 
 MANIFEST: Final = "manifest.json"
-# In bytes.
+# The size of write buffers in bytes.
 BUFFER: Final = 1024 * 1024
 
 
-# An entry to be written: its key, its canonical JSON and the hash of that. Plain tuples, because
-# the garbage collector does not track them, and very many are in memory at a time.
+# An entry to be written: its key, its canonical JSON and its content hash. It is a plain tuple,
+# because very many are in memory at a time, and the garbage collector does not track tuples.
 KeyedEntry: TypeAlias = tuple[str, bytes, str]
 # The entries of each kind, by the plural of the kind, in the order of the file.
 Bodies = Mapping[str, Iterator[KeyedEntry]]
@@ -33,23 +33,23 @@ class StoredJson(NamedTuple):
 
 
 class SnapshotContainer(ABC):
-    """An opened file or folder with a snapshot."""
+    """An open file or folder with a snapshot."""
 
-    # Whether entries are already ordered by key, because they cannot be sorted in memory.
+    # Whether entries have to be ordered by key in the file, because they are not sorted in memory.
     streamed: bool
     # Whether the layout is older than format 1.0, which had incomplete counts and no hashes.
     is_legacy: bool = False
     # The JSON of the header.
     header: bytes
-    # Unknown keys next to those of the header.
+    # Keys in the header that the format does not have.
     unknown_keys: tuple[str, ...] = ()
 
     @abstractmethod
     def entries(self, kind: EntryKind) -> Iterator[StoredJson | SnapshotError]:
         """The entries of a kind in the order of the file.
 
-        Anything else in the place of an entry is returned as an error, followed by the next entry.
-        Errors that prevent further reading are raised.
+        If something is not an entry, an error is yielded in its place, followed by the next entry.
+        An error that prevents further reading is raised.
         """
 
     @abstractmethod
@@ -82,7 +82,7 @@ BODY: Final = "body"
 
 
 def columns_of(kind: EntryKind) -> tuple[str, str, str]:
-    """The names of the columns."""
+    """The names of the columns in the Parquet files of a kind."""
     return kind.key, CONTENT_HASH, BODY
 
 
@@ -92,10 +92,10 @@ def read_row(kind: EntryKind, position: int, row: tuple[Any, Any, Any]) -> Store
     if body is None:
         return "It has no body."
     try:
-        found = key_of(kind, body)
+        body_key = key_of(kind, body)
     except MalformedJson:
         # The error is reported when the body is decoded.
-        found = key
-    if found != key:
-        return f"The key of the row is '{key}', and the key in its body is '{found}'."
+        body_key = key
+    if body_key != key:
+        return f"The key of the row is '{key}', but the key in its body is '{body_key}'."
     return StoredJson(position, body, content_hash)

@@ -29,10 +29,10 @@ _LIST_START: Final = b',\n"%b":['
 _SEPARATOR: Final = b",\n"
 _LIST_END: Final = b"\n]"
 _DOCUMENT_END: Final = b"}\n"
-# The document itself, and the one below `lumos_snapshot`.
+# The levels with keys of the document: the outermost level, and that below `lumos_snapshot`.
 _DOCUMENT_LEVELS: Final = 2
-_BYTE: Final = re.compile(r" \(byte (\d+)\)\Z")
-# Entries are located in one pass over the bytes and only decoded on access.
+_BYTE_OFFSET: Final = re.compile(r" \(byte (\d+)\)\Z")
+# Entries are only split in one pass over the bytes; they are decoded when they are read.
 _KEYS: Final = [
     *((name, msgspec.Raw | msgspec.UnsetType, msgspec.UNSET) for name in (NESTED, *_HEADER_NAMES)),
     *((name, list[msgspec.Raw], msgspec.field(default_factory=list)) for name in _LISTS),
@@ -49,15 +49,15 @@ class JsonDocument(SnapshotContainer):
     def __init__(self, file: Path, data: bytes) -> None:
         try:
             document, self.unknown_keys = _parse_document(data)
-            self._within = ""
+            self._prefix = ""
             if (nested := getattr(document, NESTED)) is not msgspec.UNSET:
-                self._within = f"{NESTED}."
+                self._prefix = f"{NESTED}."
                 document, self.unknown_keys = _parse_document(nested)
         except MalformedJson as problem:
             raise json_error(file, problem, data) from None
-        head = {name: getattr(document, name) for name in _HEADER_NAMES}
-        given = {name: value for name, value in head.items() if value is not msgspec.UNSET}
-        self.header = canonical({NESTED: given} if self._within else given)
+        values = {name: getattr(document, name) for name in _HEADER_NAMES}
+        header = {name: value for name, value in values.items() if value is not msgspec.UNSET}
+        self.header = canonical({NESTED: header} if self._prefix else header)
         self._lists: dict[str, list[msgspec.Raw]] = {
             name: getattr(document, name) for name in _LISTS
         }
@@ -67,11 +67,12 @@ class JsonDocument(SnapshotContainer):
             yield StoredJson(position, bytes(raw))
 
     def is_canonical_size(self, size: int) -> bool:
-        """Whether a file of this size has only the parsed contents, as Lumos writes them.
+        """Whether a file of this size contains only the parsed contents, as Lumos writes them.
 
-        A duplicate key makes the file longer.
+        With a duplicate key, for example, the file is longer.
         """
-        # The missing comma before the first entry of a list makes up for the line feed at its end.
+        # Each entry is counted with a comma and a line feed. The first entry of a list has no
+        # comma, but its list has a line feed at the end, which is not counted in `frames`.
         frames = sum(len(_LIST_START % name.encode()) + len(b"]") for name in _LISTS)
         entries = sum(
             len(_SEPARATOR) + len(raw) for entries in self._lists.values() for raw in entries
@@ -79,7 +80,7 @@ class JsonDocument(SnapshotContainer):
         return size == len(self.header[:-1]) + frames + entries + len(_DOCUMENT_END)
 
     def path_of(self, kind: EntryKind, position: int) -> str:
-        return f"{self._within}{kind.plural}[{position}]"
+        return f"{self._prefix}{kind.plural}[{position}]"
 
 
 def _parse_document(data: bytes | msgspec.Raw) -> tuple[Any, tuple[str, ...]]:
@@ -108,20 +109,20 @@ def write_json(file: Path, header: bytes, bodies: Bodies) -> None:
         stream.write(header[:-1])
         for kind in KINDS:
             stream.write(_LIST_START % kind.plural.encode())
-            before = b"\n"
+            separator = b"\n"
             for _, body, content_hash in bodies[kind.plural]:
-                stream.write(add_hash(body, content_hash, before=before))
-                before = _SEPARATOR
-            stream.write(b"]" if before == b"\n" else _LIST_END)
+                stream.write(add_hash(body, content_hash, before=separator))
+                separator = _SEPARATOR
+            stream.write(b"]" if separator == b"\n" else _LIST_END)
         stream.write(_DOCUMENT_END)
 
 
 def json_error(file: Path, problem: MalformedJson, data: bytes) -> SnapshotError:
     """The error for JSON that cannot be parsed."""
     if problem.is_truncated:
-        cut = "It ends in the middle of a value." if data.strip() else "It is empty."
-        return TruncatedSnapshot(file, _position(data, len(data)), cut)
-    byte = _BYTE.search(problem.problem)
+        text = "It ends in the middle of a value." if data.strip() else "It is empty."
+        return TruncatedSnapshot(file, _position(data, len(data)), text)
+    byte = _BYTE_OFFSET.search(problem.problem)
     if byte is None:
         # The document is not an object, or one of its lists is not a list.
         error = SnapshotError if problem.path else NotASnapshot

@@ -1,6 +1,6 @@
 """A snapshot as JSON Lines: the header, then one entry per line, read and written as a stream.
 
-Each line wraps its entry in the name of its kind: {"dataset":{...}}.
+Each line is an object with one key, the kind of the entry: `{"dataset":{...}}`.
 """
 
 import codecs
@@ -29,7 +29,7 @@ from lumos.snapshots.format.errors import (
 )
 
 MAX_LINE: Final = 64 * 1024 * 1024
-_CHUNK: Final = 1024 * 1024
+_CHUNK_BYTES: Final = 1024 * 1024
 _LINE_STARTS: Final = {kind: f'{{"{kind.singular}":'.encode() for kind in KINDS}
 _BY_SINGULAR: Final = {kind.singular: kind for kind in KINDS}
 
@@ -57,11 +57,11 @@ class JsonLines(SnapshotContainer):
     def __init__(self, file: Path, open_stream: StreamOpener) -> None:
         self._file = file
         self._open_stream = open_stream
-        first = next(self._lines(), None)
-        if first is None:
+        first_line = next(self._lines(), None)
+        if first_line is None:
             raise TruncatedSnapshot(file, "line 1", "It is empty.")
         # Some editors write a byte order mark, which JSON does not allow.
-        self.header = self._header(first[1].removeprefix(codecs.BOM_UTF8))
+        self.header = self._header(first_line[1].removeprefix(codecs.BOM_UTF8))
 
     def entries(self, kind: EntryKind) -> Iterator[StoredJson | SnapshotError]:
         start = _LINE_STARTS[kind]
@@ -74,16 +74,18 @@ class JsonLines(SnapshotContainer):
                 has_started = True
                 yield StoredJson(number, line[length:-1])
                 continue
-            found = self._parse_line(number, line)
-            if isinstance(found, SnapshotError):
-                yield found
-            elif found[0] is kind:
+            parsed = self._parse_line(number, line)
+            if isinstance(parsed, SnapshotError):
+                yield parsed
+                continue
+            line_kind, body = parsed
+            if line_kind is kind:
                 has_started = True
-                yield StoredJson(number, found[1])
-            elif KINDS.index(found[0]) > KINDS.index(kind):
+                yield StoredJson(number, body)
+            elif KINDS.index(line_kind) > KINDS.index(kind):
                 return
             elif has_started:
-                problem = f"A {found[0].singular} must not follow a {kind.singular}."
+                problem = f"A {line_kind.singular} must not follow a {kind.singular}."
                 yield EntryOutOfOrder(self._file, f"line {number}", problem)
 
     def path_of(self, kind: EntryKind, position: int) -> str:
@@ -106,34 +108,34 @@ class JsonLines(SnapshotContainer):
         return line
 
     def _parse_line(self, number: int, line: bytes) -> tuple[EntryKind, bytes] | SnapshotError:
-        """The kind and the JSON of a line in any layout, or the error in it."""
+        """The kind and the JSON of the entry in a line, or the error in the line."""
         for kind, start in _LINE_STARTS.items():
             if line.startswith(start) and line.endswith(b"}"):
                 return kind, line[len(start) : -1]
         path = f"line {number}"
         try:
-            wrapped = decode_json(line, dict[str, msgspec.Raw])
+            entries = decode_json(line, dict[str, msgspec.Raw])
             refuse_duplicate_keys(line, levels=1)
         except MalformedJson as problem:
             error = TruncatedSnapshot if problem.is_truncated else SnapshotError
             return error(self._file, path, f"{problem.problem}.")
-        name = next(iter(wrapped), "")
-        if len(wrapped) != 1 or name not in _BY_SINGULAR:
+        name = next(iter(entries), "")
+        if len(entries) != 1 or name not in _BY_SINGULAR:
             keys = ", ".join(_BY_SINGULAR)
             return SnapshotError(
                 self._file, path, f"Expected an object with one key, one of {keys}."
             )
-        return _BY_SINGULAR[name], bytes(wrapped[name])
+        return _BY_SINGULAR[name], bytes(entries[name])
 
 
 def numbered_lines(file: Path, stream: Readable) -> Iterator[tuple[int, bytes]]:
-    """The lines that are not empty with their numbers; raises an error for huge lines."""
+    """Yield the lines that are not empty, with their numbers; raises SnapshotTooLarge."""
     number = 0
     partial: list[bytes] = []
     length = 0
-    while chunk := stream.read(_CHUNK):
-        *whole, rest = chunk.split(b"\n")
-        for line in whole:
+    while chunk := stream.read(_CHUNK_BYTES):
+        *complete_lines, rest = chunk.split(b"\n")
+        for line in complete_lines:
             number += 1
             if partial:
                 line = b"".join((*partial, line))
@@ -169,7 +171,7 @@ def write_entries(stream: Writable, header: bytes, bodies: Bodies) -> None:
             stream.write(add_hash(body, content_hash, before=start, after=b"}\n"))
 
 
-_MAGIC: Final = b"\x28\xb5\x2f\xfd"
+_ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 
 
 class _Decompressed:
@@ -185,17 +187,17 @@ class _Decompressed:
         import pyarrow as pa
 
         try:
-            piece = self._stream.read(size)
+            data = self._stream.read(size)
         except (pa.ArrowException, OSError) as problem:
             path = f"after {self._size} decompressed bytes"
             if "runcated" in str(problem):
                 raise TruncatedSnapshot(self._file, path, "The zstd data is truncated.") from None
             raise SnapshotError(self._file, path, "The zstd data is corrupt.") from None
-        self._size += len(piece)
+        self._size += len(data)
         if self._size > self._limit:
             text = f"It decompresses to more than {MAX_COMPRESSION_RATIO} times its size."
             raise SnapshotTooLarge(self._file, f"after {self._size} decompressed bytes", text)
-        return piece
+        return data
 
 
 @contextmanager
@@ -203,7 +205,7 @@ def _decompress(file: Path) -> Iterator[Readable]:
     import pyarrow as pa
 
     with file.open("rb") as stored:
-        if not _MAGIC.startswith(stored.read(len(_MAGIC))):
+        if not _ZSTD_MAGIC.startswith(stored.read(len(_ZSTD_MAGIC))):
             raise NotASnapshot(file, "byte 0", "It is not compressed with zstd.")
         stored.seek(0)
         with pa.CompressedInputStream(pa.PythonFile(stored, mode="r"), "zstd") as stream:

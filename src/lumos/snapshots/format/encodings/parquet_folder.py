@@ -1,4 +1,4 @@
-"""A snapshot as a folder: its header in `manifest.json`, its entries in Parquet files.
+"""A snapshot as a folder, with its header in `manifest.json` and its entries in Parquet files.
 
 Each row has the key, the content hash and the JSON of an entry, so that Spark reads only the
 columns it needs. The manifest lists the files; other files in the folder are ignored.
@@ -41,8 +41,9 @@ ROWS_PER_FILE: Final = 50_000
 ROWS_PER_GROUP: Final = 5_000
 _BATCH_ROWS: Final = 500
 _MAX_GROUP_BYTES: Final = 1024 * 1024 * 1024
-# Without separators and dots before the extension, a name cannot leave the folder.
-_NAME: Final = re.compile(r"[a-z]+-[0-9]{5}\.parquet", re.ASCII)
+# Names that match contain no path separators, so they cannot refer to files outside of the folder.
+_FILE_NAME: Final = re.compile(r"[a-z]+-[0-9]{5}\.parquet", re.ASCII)
+# The position of an entry combines the number of its file and, in these bits, that of its row.
 _ROW_BITS: Final = 40
 _TEXT_TYPES: Final = (pa.string(), pa.large_string(), pa.string_view())
 
@@ -108,7 +109,7 @@ class ParquetFolder(SnapshotContainer):
             raise SnapshotError(self._folder, list_path, "Expected a list of file names.")
         for index, name in enumerate(names):
             problem = ""
-            if not isinstance(name, str) or not _NAME.fullmatch(name):
+            if not isinstance(name, str) or not _FILE_NAME.fullmatch(name):
                 problem = f"{name!r} is not a snapshot file such as datasets-00000.parquet."
             elif (self._folder / name).is_symlink():
                 problem = f"{name} is a symbolic link, which is not allowed."
@@ -129,7 +130,8 @@ class ParquetFolder(SnapshotContainer):
                 if total_size > limit:
                     text = f"It decompresses to more than {MAX_COMPRESSION_RATIO} times its size."
                     raise SnapshotTooLarge(self._folder, name, text)
-                # A repeated value is stored once, but decoded once for each row.
+                # A repeated value is stored once, but each row gets a copy, so large batches are
+                # decoded row by row.
                 rows = batch.num_rows if size <= ALWAYS_ALLOWED else 1
                 for start in range(0, batch.num_rows, rows):
                     yield from _decode_rows(batch.slice(start, rows), columns)
@@ -138,7 +140,7 @@ class ParquetFolder(SnapshotContainer):
     def _open_file(
         self, name: str, dictionary_columns: Iterable[str] = ()
     ) -> Iterator[pq.ParquetFile]:
-        """A file of the folder; errors of reading it become snapshot errors."""
+        """Open a file in the folder; errors are converted to snapshot errors."""
         try:
             with pq.ParquetFile(
                 self._folder / name, read_dictionary=list(dictionary_columns)
@@ -163,16 +165,16 @@ class ParquetFolder(SnapshotContainer):
 
 
 def _decoded_size(column: pa.DictionaryArray) -> int:
-    """The size of the decoded texts of a column in bytes."""
+    """The bytes that the text in a column takes after decoding."""
     lengths = pc.binary_length(column.dictionary).cast(pa.int64())
     return pc.sum(lengths.take(column.indices)).as_py() or 0
 
 
 def _decode_rows(batch: pa.RecordBatch, columns: list[str]) -> Iterator[tuple[Any, Any, Any]]:
     keys, hashes, bodies = (batch.column(column).dictionary_decode() for column in columns)
-    # As bytes, so that invalid UTF-8 is reported with its entry.
-    rows = (keys, hashes, bodies.cast(pa.binary()))
-    yield from zip(*(column.to_pylist() for column in rows), strict=True)
+    # Read the bodies as bytes, so that invalid UTF-8 is reported with its entry.
+    arrays = (keys, hashes, bodies.cast(pa.binary()))
+    yield from zip(*(array.to_pylist() for array in arrays), strict=True)
 
 
 def write_folder(folder: Path, header: bytes, bodies: Bodies) -> None:

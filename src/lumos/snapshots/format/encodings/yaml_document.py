@@ -27,7 +27,7 @@ from lumos.snapshots.format.legacy_layout import NESTED
 
 MAX_BYTES: Final = 64 * 1024 * 1024
 MAX_DEPTH: Final = 100
-# The document, and the list that contains the entry.
+# The levels around an entry: the document, and the list of entries.
 _OUTER_LEVELS: Final = 2
 _NUMBER: Final = re.compile(
     r"-?(0|[1-9][0-9]{0,300})(\.[0-9]{1,300})?([eE][-+]?[0-9]{1,3})?", re.ASCII
@@ -37,8 +37,8 @@ _KEYWORDS: Final = {
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
-_LISTS: Final = frozenset(
-    f"{within}{kind.plural}" for kind in KINDS for within in ("", f"{NESTED}.")
+_ENTRY_LISTS: Final = frozenset(
+    f"{prefix}{kind.plural}" for kind in KINDS for prefix in ("", f"{NESTED}.")
 )
 
 
@@ -69,16 +69,16 @@ class _Reader:
         self.lines: dict[str, int] = {}
 
     def document(self) -> Any:
-        """The one document of the file."""
+        """The document in the file; raises an error if there are several."""
         try:
             next(self._events)
             if isinstance(next(self._events), yaml.StreamEndEvent):
                 raise TruncatedSnapshot(self._file, "line 1", "It is empty.")
             value = self._value(next(self._events), "", 1)
             next(self._events)
-            after = next(self._events)
-            if not isinstance(after, yaml.StreamEndEvent):
-                self._refuse(after, "A second document starts here.")
+            event = next(self._events)
+            if not isinstance(event, yaml.StreamEndEvent):
+                self._refuse(event, "A second document starts here.")
             return value
         except yaml.MarkedYAMLError as error:
             line = error.problem_mark.line + 1 if error.problem_mark else 1
@@ -103,7 +103,7 @@ class _Reader:
 
     def _items(self, path: str, depth: int) -> list[Any]:
         items: list[Any] = []
-        is_list_of_entries = path in _LISTS
+        is_list_of_entries = path in _ENTRY_LISTS
         while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
             item_path = f"{path}[{len(items)}]"
             if is_list_of_entries:
@@ -143,7 +143,7 @@ def _scalar(event: yaml.ScalarEvent) -> Any:
     if match is None:
         return text
     number = float(text) if match[2] or match[3] else int(text)
-    # JSON has no infinity; as text it is refused where a number is expected.
+    # JSON cannot represent infinity. The text is refused where a number is expected.
     return text if number in (math.inf, -math.inf) else number
 
 
@@ -176,20 +176,20 @@ def write_yaml(file: Path, header: bytes, bodies: Bodies) -> None:
 
 
 def _is_deeper(value: Any, levels: int) -> bool:
-    """Whether a value has more levels than this, including scalars."""
-    level = [value]
+    """Whether a value nests deeper than this number of levels; scalars count as a level."""
+    nodes = [value]
     for _ in range(levels):
-        level = [
+        nodes = [
             child
-            for node in level
+            for node in nodes
             if isinstance(node, dict | list)
             for child in (node.values() if isinstance(node, dict) else node)
         ]
-    return bool(level)
+    return bool(nodes)
 
 
 class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
-    """Adds quotes to text that the reader above would parse as a number."""
+    """Adds quotes to text that `_scalar` would parse as a number."""
 
 
 _Dumper.add_implicit_resolver("tag:yaml.org,2002:float", _NUMBER, list("-0123456789"))
