@@ -37,7 +37,7 @@ _CHANGES_IN_SPARK: Final = ", ".join(
 
 # Compares the schemas of a dataset, given its URN, both schemas as JSON and its format; returns the
 # changes with their verdicts as rows.
-CompareSchemas: TypeAlias = Callable[[str, bytes, bytes, str | None], list[dict[str, Any]]]
+CompareSchemaJson: TypeAlias = Callable[[str, bytes, bytes, str | None], list[dict[str, Any]]]
 
 # Up to this many URNs are broadcast to the executors; more are joined with a shuffle.
 _MAX_BROADCAST_URNS: Final = 500_000
@@ -53,7 +53,7 @@ class InventoryDiffCounts(NamedTuple):
 
 
 def compare_inventories(
-    before: DataFrame, after: DataFrame, *, compare: CompareSchemas, to: str
+    before: DataFrame, after: DataFrame, *, compare: CompareSchemaJson, to: str
 ) -> InventoryDiffCounts:
     """Write the differences of two inventories to a new folder, as Parquet, and count them.
 
