@@ -223,7 +223,7 @@ class _IcebergClient(MetastoreClient):
         parsed = parse_metadata(identifier[-1], metadata.model_dump_json().encode())
         spec = parsed.current_spec
         converted = iceberg_schema(parsed.current_schema, identity_columns(spec))
-        keys = partition_columns(spec, converted.names)
+        keys = partition_columns(spec, converted.paths)
         properties = {name: str(text) for name, text in (parsed.properties or {}).items()}
         snapshot = parsed.current_snapshot
         summary = {} if snapshot is None else dict(metadata.current_snapshot().summary or {})
