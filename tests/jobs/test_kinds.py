@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lumos.errors import MisuseError
-from lumos.jobs.kinds import CHAIN, KINDS, MAX_STEPS, bounded, plan_job, plan_steps, run_steps
+from lumos.jobs.kinds import CHAIN, KINDS, MAX_STEPS, limit_size, plan_job, plan_steps, run_steps
 from lumos.model.json_codec import to_json
 from lumos.progress import no_progress
 
@@ -152,7 +152,7 @@ def test_a_chain_goes_on_where_it_failed() -> None:
 
 def test_large_results_are_stored_without_their_longest_lists() -> None:
     report = {"summary": {"datasets": 3}, "datasets": [{"urn": "x" * 100}] * 10_000, "told": 7}
-    kept = bounded(report)
+    kept = limit_size(report)
     assert kept == {"summary": {"datasets": 3}, "told": 7, "left_out": {"datasets": 10_000}}
     assert len(to_json(kept)) < 1_000
-    assert bounded({"datasets": [1]}) == {"datasets": [1]}
+    assert limit_size({"datasets": [1]}) == {"datasets": [1]}
