@@ -139,6 +139,18 @@ def test_groups_give_what_was_spent_by_both_sums(workplace: Path, by: str) -> No
         assert sum((getattr(row, column) for row in report.groups), unattributed) == report.spent
 
 
+def test_rows_name_the_team_domain_platform_and_tags_that_groups_have(workplace: Path) -> None:
+    shop = write_example(workplace)
+    rows = shop.cost.top(50, ranked_by="own", period=JANUARY).datasets
+    for by in ("team", "domain", "platform"):
+        groups = {row.name: row.own for row in shop.cost.by(by, period=JANUARY).groups}
+        sums: dict[str, Decimal] = {}
+        for row in rows:
+            sums[getattr(row, by)] = sums.get(getattr(row, by), Decimal(0)) + row.own
+        assert sums == {name: own for name, own in groups.items() if name in sums}
+    assert {"(no tag)", "gold, kpi"} <= {row.tag for row in rows}
+
+
 def test_a_team_owns_one_amount_and_its_outputs_carry_another(shop: Lumos) -> None:
     groups = {row.name: row for row in shop.cost.by("team", period=JANUARY).groups}
     assert (groups["data-engineering"].own, groups["data-engineering"].retained) == (3500, 1200)
@@ -188,7 +200,6 @@ def test_another_method_can_be_tried(shop: Lumos) -> None:
         (lambda cost: cost.report("raw_events", period="2024-13"), "no month '2024-13'"),
         (lambda cost: cost.report("raw_events", period="2024-04"), "is in the future"),
         (lambda cost: cost.report("raw_events", method="fair"), "No method named 'fair'"),
-        (lambda cost: cost.trend(), "lumos cost record"),
         (lambda cost: cost.savings(), "Name what to remove"),
         (lambda cost: cost.savings(feature="prediction"), "Did you mean 'predictions'"),
         (lambda cost: cost.savings(tag="golden"), "Did you mean 'gold'"),
@@ -200,6 +211,15 @@ def test_an_impossible_request_is_reported_with_a_possible_one(
 ) -> None:
     with pytest.raises((MisuseError, UnknownDataset), match=words):
         ask(shop.cost)
+
+
+def test_a_trend_without_recorded_periods_is_the_current_cost_and_how_to_record_one(
+    shop: Lumos,
+) -> None:
+    trend = shop.cost.trend()
+    assert trend.points == ()
+    assert trend.now.cost == shop.cost.top().spent
+    assert "lumos cost record --period" in trend.remarks[-1]
 
 
 def test_without_prices_the_section_to_write_is_shown(workplace: Path) -> None:

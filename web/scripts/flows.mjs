@@ -146,6 +146,9 @@ const FLOWS = {
     await page.locator(".now", { hasText: "STRING" }).waitFor();
     await page.reload();
     await page.locator(".now", { hasText: "code" }).waitFor();
+    await page.getByRole("button", { name: "Drop items[].sku" }).click();
+    await page.locator(".was", { hasText: "sku" }).waitFor();
+    expect("the nested field is in the address", decodeURIComponent(page.url()).includes("items[].sku"));
     await page.getByLabel("Choose a dataset to switch off").fill("legacy");
     await page.getByRole("button", { name: "legacy_funnel" }).click();
     await page.getByText(/^Saves/).waitFor();
@@ -155,6 +158,8 @@ const FLOWS = {
     for (const group of ["Domain", "Platform", "Tag", "Team"]) {
       await page.getByRole("button", { name: group, exact: true }).click();
       await page.getByRole("columnheader", { name: group }).waitFor();
+      await page.getByText(`From ${group.toLowerCase()}s to types of cost`).waitFor();
+      await page.locator(".legend", { hasText: { Domain: "sales", Platform: "s3", Tag: "gold", Team: "finance" }[group] }).waitFor();
     }
   },
   async "read jobs and results of the gate, and pause a schedule"(page) {

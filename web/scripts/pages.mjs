@@ -13,7 +13,7 @@ export const PAGES = {
   usage: [`/dataset?${q({ urn: `${lake}/marts/revenue`, tab: "usage" })}`, "Reads per day"],
   datasetcost: [`/dataset?${q({ urn: `${lake}/ml/recommendations`, tab: "cost" })}`, "Where it comes from"],
   files: [`/dataset?${q({ urn: `${lake}/raw/user_clicks`, tab: "files" })}`, "3 days missing"],
-  annotations: [`/dataset?${q({ urn: `${lake}/raw/customers`, tab: "annotations" })}`, "Who said what"],
+  annotations: [`/dataset?${q({ urn: `${lake}/raw/customers`, tab: "annotations" })}`, "Annotations and their sources"],
   lineage: [`/lineage?${q({ urn: `${lake}/raw/orders`, column: "discount" })}`, "Following"],
   whatif: [`/what-if?${q({ urn: `${lake}/raw/orders`, drop: list(["amount"]) })}`, "Verdict"],
   switchoff: [`/what-if?${q({ off: list([`${lake}/marts/legacy_funnel`]) })}`, "Saves"],

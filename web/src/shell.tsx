@@ -94,9 +94,6 @@ function Frame({ name, role, disabled, version }: { name: string; role: string; 
           {asOf === null
             ? <span className="label clip" title={`${name}, role ${role}`}>{name} · {role}</span>
             : <span className="label" title="A static site shows the data of the time at which it was written.">As of {formatTime(asOf)} UTC</span>}
-          {token() === null ? null : (
-            <button type="button" className="link label" style={{ textAlign: "left" }} onClick={() => { setToken(null); void queries.resetQueries(); }}>Sign out</button>
-          )}
           <span className="label">Version {version}</span>
         </div>
       </nav>
@@ -104,6 +101,7 @@ function Frame({ name, role, disabled, version }: { name: string; role: string; 
         <div className="topbar">
           <Find />
           <span className="grow" />
+          {token() === null ? null : <button type="button" className="button nowrap" title={`${name}, role ${role}`} onClick={() => { setToken(null); void queries.resetQueries(); }}>Sign out</button>}
           <button type="button" className="button" aria-label={`Use the ${other} theme`} title={`Use the ${other} theme`} onClick={() => { setTheme(other); applyTheme(other, true); }}>
             <svg viewBox="0 0 16 16" width="15" height="15" aria-hidden="true">
               {theme === "dark"

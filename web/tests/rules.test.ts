@@ -255,12 +255,14 @@ describe("costs", () => {
   it("rank movers by the amount, and new ones have no percentage", () => {
     const moves = topMovers([{ urn: "a", name: "a", own: 10 }, { urn: "b", name: "b", own: "5.00" }], [{ urn: "a", name: "a", own: 12 }, { urn: "c", name: "c", own: 7 }]);
     expect(moves.map((each) => [each.urn, each.change, each.percent])).toEqual([["c", 7, null], ["b", -5, -100], ["a", 2, 20]]);
+    // Bytes that cost less than a cent in the month before are as good as new.
+    expect(topMovers([{ urn: "a", name: "a", own: 1e-6 }], [{ urn: "a", name: "a", own: 296 }])[0]?.percent).toBeNull();
   });
   it("group by sum", () => {
     expect(sortedGroups([{ group: "x", cost: 1 }, { group: "y", cost: 3 }, { group: "x", cost: 1 }])).toEqual(["y", "x"]);
   });
   it("flow from teams to types and keep their sum", () => {
-    const { nodes, links } = sankeyOf([{ team: "t", own: 10, by_type: { storage: 3, compute: 1 } }], ["t"]);
+    const { nodes, links } = sankeyOf([{ group: "t", own: 10, by_type: { storage: 3, compute: 1 } }], ["t"]);
     expect(nodes.map((each) => each.name)).toEqual(["t", "storage", "compute"]);
     expect(links.reduce((sum, each) => sum + each.value, 0)).toBeCloseTo(10);
   });
@@ -273,6 +275,8 @@ describe("texts", () => {
     expect(formatShare(0, 0)).toBe("–");
     expect(formatMoney("1234.5", "USD")).toBe("$1,235");
     expect(formatMoney(2.5, "EUR")).toBe("€2.50");
+    expect(formatMoney(0, "EUR")).toBe("€0");
+    expect(formatMoney(0.002, "EUR")).toBe("<€0.01");
     expect(formatAge("2026-01-01T00:00:00Z", Date.parse("2026-01-01T05:10:00Z"))).toBe("5 h ago");
     expect(formatAge("2026-01-01T00:00:00Z", Date.parse("2026-01-02T01:00:00Z"))).toBe("1 day ago");
     expect(shortName("lumos://s3@eu/lake/raw/user%20clicks?env=DEV")).toBe("user clicks");

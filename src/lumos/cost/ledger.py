@@ -52,9 +52,9 @@ class NodeLabels:
     def _plain_name(self, urn: str) -> str:
         return self._datasets[urn][0] if urn in self._datasets else name_in(urn)
 
-    def team(self, urn: str) -> str:
-        """The teams of a dataset or job, joined by commas."""
-        return ", ".join(self.of("team", urn))
+    def joined(self, by: GroupBy, urn: str) -> str:
+        """The groups of a dataset or job, joined by commas."""
+        return ", ".join(self.of(by, urn))
 
     def of(self, by: GroupBy, urn: str) -> tuple[str, ...]:
         """The teams, domains, platforms or tags of a dataset or job.
@@ -287,7 +287,7 @@ class CostLedger:
 
     def team(self, node: int) -> str:
         """The teams that own a node, joined by commas."""
-        return self.labels.team(self.urn(node))
+        return self.labels.joined("team", self.urn(node))
 
     def is_verified(self, node: int) -> bool:
         """Whether usage data covers this node, so that missing reads mean that it is unused."""
@@ -305,6 +305,9 @@ class CostLedger:
             name=self.name(node),
             kind=self.kind(node),
             team=self.team(node),
+            domain=self.labels.joined("domain", self.urn(node)),
+            platform=self.labels.joined("platform", self.urn(node)),
+            tag=self.labels.joined("tag", self.urn(node)),
             own=amount_of(int(self.own[node])),
             total=amount_of(int(self.totals[node])),
             retained=amount_of(int(self.retained[node])),

@@ -145,12 +145,18 @@ class CostReport(CostReportHeader, frozen=True, kw_only=True):
 
 
 class CostRow(Report, frozen=True, kw_only=True):
-    """A dataset or job with its costs; `before` and `own_before` are without the assumptions."""
+    """A dataset or job with its costs; `before` and `own_before` are without the assumptions.
+
+    Several teams, domains or tags are joined by commas.
+    """
 
     urn: str
     name: str
     kind: NodeKind
     team: str
+    domain: str
+    platform: str
+    tag: str
     own: Decimal
     total: Decimal
     retained: Decimal

@@ -117,14 +117,7 @@ class Costs:
         """The recorded costs of earlier periods, and the current cost."""
         computed = self._compute(options)
         node = None if urn is None else find_node(self._store, computed.ledger, urn)
-        trend = self._trend(computed, node)
-        if not trend.points:
-            before = month_before(computed.ledger.inputs.period).name
-            raise MisuseError(
-                f"No earlier period is recorded. Record {before} with: lumos cost record "
-                f"--period {before}"
-            )
-        return trend
+        return self._trend(computed, node)
 
     def reports(self, limit: int) -> Iterator[tuple[CostReport, CostTrendReport]]:
         """The reports and trends of the datasets with the highest cost, from one computation."""
@@ -239,17 +232,26 @@ class Costs:
         assumed = None if node is None else int(ledger.attribution.assumed[:, node].sum())
         cost = ledger.spent if node is None else int(ledger.totals[node])
         history = CostHistory(self._store, ledger, urn)
+        points = history.points(until=period)
+        remarks = history.remarks
+        if not points:
+            earlier = month_before(period).name
+            remarks = (
+                *remarks,
+                f"No earlier period is recorded. Record {earlier} with: lumos cost record "
+                f"--period {earlier}",
+            )
         what_if: dict[str, Any] = {}
         if before is not None:
             previous = before.spent if urn is None else int(before.totals[before.node_by_urn[urn]])
             what_if["what_if"] = what_if_report(computed.changes, previous, cost)
             what_if["before"] = history.current_point(before, urn)
         return CostTrendReport(
-            **report_header(ledger, assumed=assumed, remarks=history.remarks),
+            **report_header(ledger, assumed=assumed, remarks=remarks),
             **what_if,
             dataset=urn,
             name=None if node is None else ledger.name(node),
-            points=history.points(until=period),
+            points=points,
             now=history.current_point(ledger, urn),
             trends=history.trends(period, cost),
         )

@@ -11,18 +11,18 @@ export interface CostItem {
   cost: number;
 }
 
-/** The name of the group of datasets without an owner. */
-export const NO_OWNER = "(no owner)";
+/** The names of the groups of datasets without an owner, domain and so on are in parentheses. */
+const UNNAMED = /^\(no .*\)$/;
 export const CHART_COLOURS = Array.from({ length: 8 }, (_, index) => `var(--chart-${index + 1})`);
 
 export function colourOf(group: string, groups: readonly string[]): string {
-  if (group === NO_OWNER) return "var(--ink-3)";
+  if (UNNAMED.test(group)) return "var(--ink-3)";
   return CHART_COLOURS[Math.max(0, groups.indexOf(group)) % CHART_COLOURS.length] ?? "var(--chart-5)";
 }
 
 /** Text on a colour is white or black, whichever can be read. */
 function shadeOf(group: string, groups: readonly string[]): string {
-  return group === NO_OWNER ? "shade-0" : `shade-${(Math.max(0, groups.indexOf(group)) % CHART_COLOURS.length) + 1}`;
+  return UNNAMED.test(group) ? "shade-0" : `shade-${(Math.max(0, groups.indexOf(group)) % CHART_COLOURS.length) + 1}`;
 }
 
 interface Leaf {
@@ -37,6 +37,10 @@ interface Leaf {
 export function CostTreemap(props: { items: readonly CostItem[]; groups: readonly string[]; format: (value: number) => string; onOpen: (urn: string) => void }) {
   return <Sized>{(width) => <TreemapOf {...props} width={width} />}</Sized>;
 }
+
+// Widths of letters in wide fonts: text that does not fit is cut.
+const NAME_LETTER = 7.7;
+const COST_LETTER = 7;
 
 function TreemapOf({ width, items, groups, format, onOpen }: { width: number; items: readonly CostItem[]; groups: readonly string[]; format: (value: number) => string; onOpen: (urn: string) => void }) {
   const height = 340;
@@ -53,13 +57,14 @@ function TreemapOf({ width, items, groups, format, onOpen }: { width: number; it
               const wide = leaf.x1 - leaf.x0;
               const tall = leaf.y1 - leaf.y0;
               const { name, urn, group } = leaf.data;
-              const fits = Math.floor((wide - 12) / 6.8);
+              const fits = Math.floor((wide - 14) / NAME_LETTER);
+              const cost = format(leaf.value ?? 0);
               return (
                 <g key={urn ?? name} className={`cell ${shadeOf(group ?? "", groups)}`} transform={`translate(${leaf.x0},${leaf.y0})`} onClick={() => { if (urn !== undefined) onOpen(urn); }} style={{ cursor: "pointer" }}>
                   <rect width={Math.max(0, wide)} height={Math.max(0, tall)} rx={2} fill={colourOf(group ?? "", groups)} />
                   {fits >= 4 && tall > 20 ? <text className="cell-name" x={7} y={16}>{name.length > fits ? `${name.slice(0, fits - 1)}…` : name}</text> : null}
-                  {fits >= 6 && tall > 36 ? <text className="cell-cost" x={7} y={31}>{format(leaf.value ?? 0)}</text> : null}
-                  <title>{`${name}: ${format(leaf.value ?? 0)} (${group ?? ""})`}</title>
+                  {fits >= 4 && tall > 36 && cost.length * COST_LETTER < wide - 14 ? <text className="cell-cost" x={7} y={31}>{cost}</text> : null}
+                  <title>{`${name}: ${cost} (${group ?? ""})`}</title>
                 </g>
               );
             })}
@@ -73,8 +78,8 @@ function TreemapOf({ width, items, groups, format, onOpen }: { width: number; it
 interface SankeyNode { name: string; colour: string }
 interface SankeyLink { source: number; target: number; value: number }
 
-/** Flows from where money is spent (team) to what it is spent on (type). */
-export function sankeyOf(rows: readonly { team: string; by_type: Record<string, unknown>; own: unknown }[], groups: readonly string[]): { nodes: SankeyNode[]; links: SankeyLink[] } {
+/** Flows from where money is spent (a team, domain, platform or tag) to what it is spent on (a type). */
+export function sankeyOf(rows: readonly { group: string; by_type: Record<string, unknown>; own: unknown }[], groups: readonly string[]): { nodes: SankeyNode[]; links: SankeyLink[] } {
   const flows = new Map<string, number>();
   for (const row of rows) {
     const types = Object.entries(row.by_type);
@@ -82,16 +87,16 @@ export function sankeyOf(rows: readonly { team: string; by_type: Record<string, 
     // Types are those of the total; own cost is split in the same proportion.
     for (const [type, value] of types) {
       if (sum <= 0) continue;
-      const key = `${row.team}\n${type}`;
+      const key = `${row.group}\n${type}`;
       flows.set(key, (flows.get(key) ?? 0) + (amount(row.own) * amount(value)) / sum);
     }
   }
-  const teams = [...new Set([...flows.keys()].map((each) => each.split("\n")[0] ?? ""))];
+  const sources = [...new Set([...flows.keys()].map((each) => each.split("\n")[0] ?? ""))];
   const types = [...new Set([...flows.keys()].map((each) => each.split("\n")[1] ?? ""))];
-  const nodes = [...teams.map((name) => ({ name, colour: colourOf(name, groups) })), ...types.map((name) => ({ name, colour: "var(--ink-3)" }))];
+  const nodes = [...sources.map((name) => ({ name, colour: colourOf(name, groups) })), ...types.map((name) => ({ name, colour: "var(--ink-3)" }))];
   const links = [...flows].filter(([, value]) => value > 0).map(([key, value]) => {
-    const [team = "", type = ""] = key.split("\n");
-    return { source: teams.indexOf(team), target: teams.length + types.indexOf(type), value };
+    const [source = "", type = ""] = key.split("\n");
+    return { source: sources.indexOf(source), target: sources.length + types.indexOf(type), value };
   });
   return { nodes, links };
 }
@@ -104,7 +109,7 @@ function SankeyOf({ width, nodes, links, format }: { width: number; nodes: reado
   const height = Math.max(240, 34 * nodes.length);
   const side = width < 520 ? 118 : 160;
   return (
-    <svg width={width} height={height} className="chart" role="img" aria-label="Cost from teams to types of cost">
+    <svg width={width} height={height} className="chart" role="img" aria-label="Cost by group and type of cost">
       <Sankey<SankeyNode, SankeyLink> root={{ nodes: nodes.map((each) => ({ ...each })), links: links.map((each) => ({ ...each })) }} size={[Math.max(40, width - 2 * side), height - 24]} nodeWidth={9} nodePadding={14}>
         {({ graph, createPath }) => (
           <g transform={`translate(${side},12)`}>

@@ -5,10 +5,10 @@ import { useMemo } from "react";
 import { dataNow, type Schemas } from "../api/client";
 import { useFeature } from "../api/features";
 import * as ask from "../api/queries";
-import { Bars } from "../ui/charts";
 import { amount, formatMoney, formatPercent, listed, monthBack, plural } from "../ui/format";
 import { DatasetLink, Empty, Loaded, Panel, Problem, Segmented } from "../ui/parts";
 import { sortedGroups, topMovers } from "./rules";
+import { CostTrend } from "./trend";
 import { CostSankey, CostTreemap, colourOf, sankeyOf } from "./charts";
 
 const route = getRouteApi("/cost");
@@ -30,26 +30,27 @@ export function CostPage() {
           <h1>Cost</h1>
           <p className="muted">{top.data === undefined ? "…" : <>{formatMoney(top.data.spent, top.data.currency)} from {top.data.first_day} to {top.data.last_day}</>}</p>
         </div>
+        <Segmented label="Group by" value={by} options={BY} onChange={(value) => { void navigate({ to: "/cost", search: { by: value }, replace: true }); }} />
       </header>
       <div className="grid">
         <Panel title="Where the money goes" flush={false} aside={top.data === undefined ? undefined : plural(top.data.datasets.length, "dataset")}>
-          <Loaded query={top}>{(report) => report.datasets.length === 0 ? <Empty command="lumos cost ingest FILE">No dataset has a cost in this period.</Empty> : <CostMap report={report} onOpen={(urn) => { void navigate({ to: "/dataset", search: { urn, tab: "cost" } }); }} />}</Loaded>
+          <Loaded query={top}>{(report) => report.datasets.length === 0 ? <Empty command="lumos cost ingest FILE">No dataset has a cost in this period.</Empty> : <CostMap report={report} by={by} onOpen={(urn) => { void navigate({ to: "/dataset", search: { urn, tab: "cost" } }); }} />}</Loaded>
         </Panel>
         <div className="columns">
           <div className="grid">
-            <Panel title="By group" aside={<Segmented label="Group by" value={by} options={BY} onChange={(value) => { void navigate({ to: "/cost", search: { by: value }, replace: true }); }} />}>
+            <Panel title={`By ${by}`}>
               <Loaded query={grouped}>{(report) => <Groups report={report} />}</Loaded>
             </Panel>
             {top.data === undefined ? null : (
-              <Panel title="From teams to types of cost" flush={false}>
-                <Flows report={top.data} />
+              <Panel title={`From ${by}s to types of cost`} flush={false}>
+                <Flows report={top.data} by={by} />
               </Panel>
             )}
           </div>
           <div className="grid">
             <Panel title="Trend" flush={false}>
               <Loaded query={trend}>
-                {(data) => <Bars height={190} label="Cost of each month" format={(value) => formatMoney(value, data.currency)} points={[...data.points, data.now].map((each, index, all) => ({ label: index === all.length - 1 ? "now" : each.period, value: amount(each.monthly), title: `${each.period}: ${formatMoney(each.monthly, data.currency)}`, soft: index === all.length - 1 }))} />}
+                {(data) => <CostTrend report={data} height={190} />}
               </Loaded>
             </Panel>
             <Movers />
@@ -62,8 +63,8 @@ export function CostPage() {
   );
 }
 
-function CostMap({ report, onOpen }: { report: Schemas["CostTopReport"]; onOpen: (urn: string) => void }) {
-  const items = useMemo(() => report.datasets.map((each) => ({ urn: each.urn, name: each.name, group: each.team, cost: amount(each.own) })), [report]);
+function CostMap({ report, by, onOpen }: { report: Schemas["CostTopReport"]; by: By; onOpen: (urn: string) => void }) {
+  const items = useMemo(() => report.datasets.map((each) => ({ urn: each.urn, name: each.name, group: each[by], cost: amount(each.own) })), [report, by]);
   const groups = useMemo(() => sortedGroups(items), [items]);
   return (
     <div className="stack">
@@ -73,9 +74,9 @@ function CostMap({ report, onOpen }: { report: Schemas["CostTopReport"]; onOpen:
   );
 }
 
-function Flows({ report }: { report: Schemas["CostTopReport"] }) {
-  const rows = report.datasets.map((each) => ({ team: each.team, by_type: each.by_type as Record<string, unknown>, own: each.own }));
-  const groups = sortedGroups(rows.map((each) => ({ group: each.team, cost: amount(each.own) })));
+function Flows({ report, by }: { report: Schemas["CostTopReport"]; by: By }) {
+  const rows = report.datasets.map((each) => ({ group: each[by], by_type: each.by_type as Record<string, unknown>, own: each.own }));
+  const groups = sortedGroups(rows.map((each) => ({ group: each.group, cost: amount(each.own) })));
   const { nodes, links } = sankeyOf(rows, groups);
   if (links.length === 0) return <Empty>No cost to draw.</Empty>;
   return <CostSankey nodes={nodes} links={links} format={(value) => formatMoney(value, report.currency)} />;
@@ -86,7 +87,7 @@ function Groups({ report }: { report: Schemas["CostByReport"] }) {
   if (report.groups.length === 0) return <Empty>No group has a cost.</Empty>;
   return (
     <table>
-      <thead><tr><th>{BY.find(([key]) => key === report.by)?.[1] ?? report.by}</th><th className="optional" /><th className="num optional">Datasets</th><th className="num">Own</th><th className="num">Retained</th></tr></thead>
+      <thead><tr><th>{BY.find(([key]) => key === report.by)?.[1] ?? report.by}</th><th className="optional" /><th className="num optional">Datasets</th><th className="num" title="What storing and computing these datasets costs">Own</th><th className="num" title="What would be saved without these datasets: their own cost and that of everything upstream that nothing else needs">Retained</th></tr></thead>
       <tbody>
         {[...report.groups].sort((one, two) => amount(two.own) - amount(one.own)).map((each) => (
           <tr key={each.name}>
@@ -141,7 +142,7 @@ function Savings() {
             <tr key={index}>
               <td className="wrap"><bdi>{listed(each.names, 3)}</bdi><div className="small muted">{each.teams.join(", ")}</div></td>
               <td className="num">{formatMoney(each.monthly_savings, currency)}</td>
-              {canAsk ? <td><Link className="small" to="/what-if" search={{ off: each.datasets }}>What if</Link></td> : null}
+              {canAsk ? <td><Link className="link small" to="/what-if" search={{ off: each.datasets }}>What-if</Link></td> : null}
             </tr>
           ))}
         </tbody>

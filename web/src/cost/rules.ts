@@ -8,6 +8,9 @@ export function sortedGroups(items: readonly { group: string; cost: number }[]):
   return [...sums.entries()].sort((one, two) => two[1] - one[1]).map(([group]) => group);
 }
 
+// Less than this is shown as nothing, and a percentage of it says nothing.
+const LEAST = 0.005;
+
 export interface Move {
   urn: string;
   name: string;
@@ -22,6 +25,6 @@ export function topMovers(before: readonly { urn: string; name: string; own: unk
   return [...urns].map((urn) => {
     const old = amount(past.get(urn)?.own);
     const change = amount(now.get(urn)?.own) - old;
-    return { urn, name: (now.get(urn) ?? past.get(urn))?.name ?? urn, change, percent: old === 0 ? null : (100 * change) / old };
-  }).filter((each) => Math.abs(each.change) >= 0.005).sort((one, two) => Math.abs(two.change) - Math.abs(one.change));
+    return { urn, name: (now.get(urn) ?? past.get(urn))?.name ?? urn, change, percent: old < LEAST ? null : (100 * change) / old };
+  }).filter((each) => Math.abs(each.change) >= LEAST).sort((one, two) => Math.abs(two.change) - Math.abs(one.change));
 }

@@ -140,8 +140,9 @@ export function EditTags({ urn, etag, tags, terms, compliance, canEdit }: { urn:
   });
   if (!canEdit && tags.length + terms.length + compliance.length === 0) return null;
   return (
-    <div className="stack">
-      <div className="row wrap" style={{ gap: 5 }}>
+    <span className="stack">
+      <span className="owners">
+        <span className="faint small">Tags</span>
         {tags.map((tag) => <Tag key={tag} name={tag} onRemove={canEdit ? () => { change.mutate({ name: tag, add: false }); } : undefined} />)}
         {terms.map((term) => <span key={`t${term}`} title="Glossary term"><Tag name={term} /></span>)}
         {compliance.map((each) => <span key={`c${each}`} title="Compliance"><Tag name={each} /></span>)}
@@ -152,8 +153,8 @@ export function EditTags({ urn, etag, tags, terms, compliance, canEdit }: { urn:
             <button type="submit" className="button small">Add</button>
           </form>
         )}
-      </div>
+      </span>
       {change.error === null ? null : <EditProblem error={change.error} onReload={() => { change.reset(); void saved(); }} />}
-    </div>
+    </span>
   );
 }

@@ -7,8 +7,9 @@ import * as ask from "../api/queries";
 import type { DatasetEntry } from "../api/dataset";
 import { searchEnds } from "../home/timing";
 import { Bars } from "../ui/charts";
-import { amount, formatBytes, formatCount, formatMoney, formatNumber, formatPercent, formatTime, listed, plural, shortName, visible } from "../ui/format";
+import { formatBytes, formatCount, formatMoney, formatNumber, formatPercent, formatTime, plural, shortName, visible } from "../ui/format";
 import { ChangeText, DatasetLink, Empty, Loaded, Panel, Problem, Tabs, Tag, Verdict, When } from "../ui/parts";
+import { CostTrend } from "../cost/trend";
 import { distribution } from "./distribution";
 import { EditDescription, EditOwners, EditTags, useCanEdit } from "./edit";
 import { PartitionsPanel } from "./partitions";
@@ -69,7 +70,7 @@ function Head({ dataset, state, etag }: { dataset: DatasetEntry; state: string; 
         </div>
         <div className="row">
           {hasLineage ? <Link className="button" to="/lineage" search={{ urn: dataset.urn }}>Lineage</Link> : null}
-          {dataset.schema && hasImpact ? <Link className="button" to="/what-if" search={{ urn: dataset.urn }}>What if…</Link> : null}
+          {dataset.schema && hasImpact ? <Link className="button" to="/what-if" search={{ urn: dataset.urn }}>What-if</Link> : null}
         </div>
       </div>
       {state === "live" ? null : (
@@ -83,12 +84,12 @@ function Head({ dataset, state, etag }: { dataset: DatasetEntry; state: string; 
         <Fact label="Owner"><EditOwners urn={dataset.urn} etag={etag} owners={dataset.ownership?.owners ?? []} canEdit={canEdit} /></Fact>
         {dataset.documentation?.domain ? <Fact label="Domain"><bdi>{dataset.documentation.domain}</bdi></Fact> : null}
         <Fact label="Platform">{[dataset.platform, dataset.format].filter(Boolean).join(", ")}</Fact>
-        {dataset.versioning ? <Fact label="Version"><span className="mono">{dataset.versioning.schema_version}</span> <span className="faint mono">{dataset.versioning.cloud_version}</span></Fact> : null}
+        {dataset.versioning ? <Fact label="Version"><span className="mono">{dataset.versioning.schema_version}</span> <span className="faint mono" title="Cloud version: raised by each change of data, schema or metadata">{dataset.versioning.cloud_version}</span></Fact> : null}
         {statistics?.row_count === null || statistics?.row_count === undefined ? null : <Fact label="Rows">{formatCount(statistics.row_count)}</Fact>}
         {statistics ? <Fact label="Size">{formatBytes(statistics.total_size_bytes)}</Fact> : null}
         {statistics?.last_modified ? <Fact label="Data from"><When at={statistics.last_modified} /></Fact> : null}
+        <EditTags urn={dataset.urn} etag={etag} tags={dataset.governance?.tags ?? []} terms={dataset.governance?.terms ?? []} compliance={dataset.governance?.compliance ?? []} canEdit={canEdit} />
       </div>
-      <EditTags urn={dataset.urn} etag={etag} tags={dataset.governance?.tags ?? []} terms={dataset.governance?.terms ?? []} compliance={dataset.governance?.compliance ?? []} canEdit={canEdit} />
       {(dataset.flags ?? []).map((flag) => <div key={flag} className="small muted">{flag}</div>)}
     </header>
   );
@@ -113,6 +114,7 @@ function SchemaTab({ dataset }: { dataset: DatasetEntry }) {
   const profiled = profile?.columns ?? {};
   const hasNulls = profile !== null || (rowCount !== null && Object.values(columns).some((each) => each.null_count !== null && each.null_count !== undefined));
   const hasDistributions = Object.values(profiled).some((each) => distribution(each).length > 0);
+  const hasTexts = fields.some((each) => (each.description ?? "") !== "" || (each.terms ?? []).length > 0 || (each.nested ?? []).some((one) => (one.description ?? "") !== "" || (one.terms ?? []).length > 0));
   const toggle = (path: string) => {
     setOpen((before) => {
       const after = new Set(before);
@@ -127,7 +129,7 @@ function SchemaTab({ dataset }: { dataset: DatasetEntry }) {
     >
       <div className="scroll" tabIndex={0}>
         <table className="tree">
-          <thead><tr><th>Column</th><th>Type</th>{hasNulls ? <th className="optional">Null</th> : null}{hasDistributions ? <th className="optional">Distribution</th> : null}<th style={{ width: "36%" }}>Description</th></tr></thead>
+          <thead><tr><th>Column</th><th>Type</th>{hasNulls ? <th className="optional">Null</th> : null}{hasDistributions ? <th className="optional">Distribution</th> : null}{hasTexts ? <th style={{ width: "36%" }}>Description</th> : null}</tr></thead>
           <tbody>
             {rows.map(({ node, depth, field, nested }) => {
               // Footers know all rows; a profile may have read a sample.
@@ -152,10 +154,12 @@ function SchemaTab({ dataset }: { dataset: DatasetEntry }) {
                   <td><span className="type">{typeHead(node.type)}</span>{node.nullable ? null : <span className="small faint"> not null</span>}</td>
                   {hasNulls ? <td className="small nowrap optional">{nulls === null || rowsOf === 0 ? "" : <NullShare nulls={nulls} rows={rowsOf} />}</td> : null}
                   {hasDistributions ? <td className="optional"><Distribution profile={measured} name={node.path} /></td> : null}
-                  <td className="muted wrap">
-                    <bdi>{field?.description ?? nested?.description ?? ""}</bdi>
-                    {terms.map((term) => <Tag key={term} name={term} />)}
-                  </td>
+                  {hasTexts ? (
+                    <td className="muted wrap">
+                      <bdi>{field?.description ?? nested?.description ?? ""}</bdi>
+                      {terms.map((term) => <Tag key={term} name={term} />)}
+                    </td>
+                  ) : null}
                 </tr>
               );
             })}
@@ -240,7 +244,7 @@ function Comparison({ urn, before, after, versions, onChoose }: { urn: string; b
           if (changes.length === 0) return <Empty>These versions have the same schema.</Empty>;
           return (
             <div className="scroll" tabIndex={0}>
-              <table>
+              <table className="dense">
                 <thead><tr><th>Column</th><th>{before}</th><th>{after}</th><th>For queries</th><th>For stored data</th></tr></thead>
                 <tbody>
                   {changes.map((each) => (
@@ -279,6 +283,7 @@ function UsageTab({ urn }: { urn: string }) {
               </Panel>
               <Panel title="Columns">
                 <table>
+                  <thead><tr><th>Column</th><th /><th className="num">Reads</th></tr></thead>
                   <tbody>
                     {columns.slice(0, 40).map(([name, each]) => (
                       <tr key={name}>
@@ -296,6 +301,7 @@ function UsageTab({ urn }: { urn: string }) {
             </div>
             <Panel title="Readers">
               <table>
+                <thead><tr><th>Reader</th><th className="num">Reads</th><th>Last read</th></tr></thead>
                 <tbody>
                   {report.readers.map((each) => (
                     <tr key={each.name}><td><bdi className="name">{each.name}</bdi></td><td className="num">{formatNumber(each.reads ?? 0)}</td><td className="small"><When at={each.last_read} /></td></tr>
@@ -328,13 +334,13 @@ function CostTab({ urn }: { urn: string }) {
                   ))}
                 </div>
               </Panel>
-              <Panel title="Where it comes from" aside="upstream datasets and jobs">
+              <Panel title="Where it comes from" aside="this dataset and all upstream">
                 {cost.breakdown.by_upstream.length === 0 ? <Empty>Nothing upstream has a cost.</Empty> : (
                   <div className="scroll" tabIndex={0}><table>
-                    <thead><tr><th>Upstream</th><th>Team</th><th className="num">Its own cost</th><th className="num">Part of it here</th></tr></thead>
+                    <thead><tr><th>Dataset or job</th><th className="optional">Team</th><th className="num optional">Its own cost</th><th className="num">Share in this total</th></tr></thead>
                     <tbody>
                       {cost.breakdown.by_upstream.slice(0, 25).map((each) => (
-                        <tr key={each.urn}><td><DatasetLink urn={each.urn} name={each.name} /></td><td className="muted">{each.team}</td><td className="num muted">{money(each.own_cost)}</td><td className="num">{money(each.cost)}</td></tr>
+                        <tr key={each.urn}><td><DatasetLink urn={each.urn} name={each.name} />{each.urn === urn ? <span className="small faint"> this dataset</span> : null}</td><td className="muted optional">{each.team}</td><td className="num muted optional">{money(each.own_cost)}</td><td className="num">{money(each.cost)}</td></tr>
                       ))}
                     </tbody>
                   </table></div>
@@ -345,7 +351,7 @@ function CostTab({ urn }: { urn: string }) {
             <div className="grid">
               <Panel title="By month" flush={false} aside={cost.trends.vs_last_month === null || cost.trends.vs_last_month === undefined ? undefined : `${formatPercent(cost.trends.vs_last_month)} against last month`}>
                 <Loaded query={trend}>
-                  {(data) => <Bars height={150} label="Cost by month" format={(value) => money(value)} points={[...data.points, data.now].map((each, index, all) => ({ label: index === all.length - 1 ? "now" : each.period, value: amount(each.monthly), title: `${each.period}: ${money(each.monthly)}`, soft: index === all.length - 1 }))} />}
+                  {(data) => <CostTrend report={data} height={150} />}
                 </Loaded>
               </Panel>
               <Panel title="By type">
@@ -379,13 +385,13 @@ function FilesTab({ dataset }: { dataset: DatasetEntry }) {
       {drift.length === 0 ? null : (
         <Panel title="Drift" aside="files whose schema differs from the dataset’s">
           <div className="scroll" tabIndex={0}>
-            <table>
+            <table className="dense">
               <thead><tr><th className="num">Files</th><th>Differences</th><th>Seen</th><th>Example</th></tr></thead>
               <tbody>
                 {drift.map((each) => (
                   <tr key={each.shape}>
                     <td className="num">{formatNumber(each.file_count)}</td>
-                    <td>{(each.differences ?? []).map((one) => <div key={one}><code>{one}</code></div>)}</td>
+                    <td>{(each.differences ?? []).map((one) => <div key={one}><code>{one.replaceAll(" -> ", " → ")}</code></div>)}</td>
                     <td className="small muted"><When at={each.last_seen} /></td>
                     <td className="small mono wrap"><bdi>{each.examples?.[0] ?? ""}</bdi></td>
                   </tr>
@@ -399,8 +405,6 @@ function FilesTab({ dataset }: { dataset: DatasetEntry }) {
   );
 }
 
-const KINDS = ["docs", "tags", "terms", "compliance", "properties"] as const;
-
 function AnnotationsTab({ urn }: { urn: string }) {
   const docs = useQuery(ask.annotations("docs", urn));
   const tags = useQuery(ask.annotations("tags", urn));
@@ -412,11 +416,11 @@ function AnnotationsTab({ urn }: { urn: string }) {
   if (failed !== undefined) return <Problem error={failed.error} />;
   const rows = all.flatMap((each) => each.data?.words ?? []).filter((each) => each.urn === urn || shortName(each.urn) === shortName(urn));
   return (
-    <Panel title="Who said what" aside={`${listed(KINDS, 5)}`}>
+    <Panel title="Annotations and their sources" aside={rows.length === 0 ? undefined : plural(rows.length, "annotation")}>
       {rows.length === 0 ? <Empty command="lumos tag add DATASET TAG">Nobody has annotated this dataset.</Empty> : (
         <div className="scroll" tabIndex={0}>
           <table>
-            <thead><tr><th>What</th><th>Column</th><th>Value</th><th>By</th><th>When</th></tr></thead>
+            <thead><tr><th>Kind</th><th>Column</th><th>Value</th><th>Source</th><th className="optional">When</th></tr></thead>
             <tbody>
               {rows.map((each, index) => (
                 <tr key={index}>
@@ -424,7 +428,7 @@ function AnnotationsTab({ urn }: { urn: string }) {
                   <td><code>{each.field === "" ? "" : each.field}</code></td>
                   <td className="wrap"><bdi>{[each.name, each.value].filter(Boolean).join(": ")}</bdi></td>
                   <td className="muted">{each.author ?? each.by ?? <span className="faint">an import</span>}</td>
-                  <td className="small muted">{each.at === null || each.at === undefined ? "" : <When at={each.at} />}</td>
+                  <td className="small muted optional">{each.at === null || each.at === undefined ? "" : <When at={each.at} />}</td>
                 </tr>
               ))}
             </tbody>

@@ -4,7 +4,7 @@ import { useMemo, useState } from "react";
 import type { Schemas } from "../api/client";
 import * as ask from "../api/queries";
 import { Bars, Sized } from "../ui/charts";
-import { formatBytes, formatCount, listed, plural } from "../ui/format";
+import { formatBytes, formatCount, plural } from "../ui/format";
 import { Panel, Segmented } from "../ui/parts";
 import { calendar, levels, type Day } from "./calendar";
 
@@ -47,7 +47,7 @@ export function PartitionsPanel({ urn }: { urn: string }) {
 
 function MissingDays({ days }: { days: readonly string[] }) {
   if (days.length === 0) return <>No day is missing.</>;
-  return <b className="missing">{plural(days.length, "day")} missing: {listed(days.slice(-6), 4)}</b>;
+  return <b className="missing">{plural(days.length, "day")} missing: {days.slice(-4).map((day, index) => <span key={day}>{index === 0 ? "" : ", "}{day}</span>)}{days.length > 4 ? ` and ${days.length - 4} more` : ""}</b>;
 }
 
 const toDay = (each: Schemas["PartitionDay"]): Day => ({ ...each, rows: each.rows ?? null });
@@ -80,7 +80,7 @@ function Calendar({ width, report, measure, format }: { width: number; report: S
         ))}
       </svg>
       <div className="legend">
-        <span>{format(least)} <svg width={60} height={12} className="heat-map" aria-hidden="true">{[1, 2, 3, 4].map((each) => <rect key={each} x={(each - 1) * 15} width={12} height={12} rx={2} className={`level-${each}`} />)}</svg> {format(most)}</span>
+        <span>{least === most ? null : format(least)} <svg width={60} height={12} className="heat-map" aria-hidden="true">{[1, 2, 3, 4].map((each) => <rect key={each} x={(each - 1) * 15} width={12} height={12} rx={2} className={`level-${each}`} />)}</svg> {format(most)}{measure === "rows" ? " rows" : ""} a day</span>
         {report.missing.length === 0 ? null : <span><svg width={13} height={13} className="heat-map" aria-hidden="true"><rect x={0.5} y={0.5} width={12} height={12} rx={2} className="gap" /></svg> missing</span>}
       </div>
     </div>

@@ -63,5 +63,5 @@ export function ProfileTab({ profile }: { profile: Profile }) {
 }
 
 function Value({ text }: { text: string | null | undefined }) {
-  return <bdi className="clip" title={text ?? ""} style={{ display: "inline-block", maxWidth: 130 }}>{text ?? ""}</bdi>;
+  return <bdi className="cut" title={text ?? ""}>{text ?? ""}</bdi>;
 }

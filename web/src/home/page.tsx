@@ -8,7 +8,7 @@ import * as ask from "../api/queries";
 import { Sparkline } from "../ui/charts";
 import { amount, formatDay, formatMoney, formatNumber, formatPercent, formatShare, listed, plural, withNames } from "../ui/format";
 import { ValuePanel } from "./value";
-import { ChangeText, DatasetLink, Empty, Loaded, Owners, Panel, Segmented, Verdict, When } from "../ui/parts";
+import { ChangeText, DatasetLink, Empty, Loaded, Loading, Owners, Panel, Segmented, Verdict, When } from "../ui/parts";
 
 type Event = Schemas["EventReport"];
 
@@ -138,7 +138,7 @@ function Feed({ events }: { events: Event[] }) {
             <span className="small faint num">{event.timestamp.slice(11, 16)}</span>
             <span className="small muted optional">{event.type.toLowerCase().replaceAll("_", " ")}</span>
             <span className="clip"><DatasetLink urn={event.urn} /></span>
-            <span className="small muted clip summary" title={event.summary}>{event.summary}</span>
+            <span className="small muted wrap summary">{event.summary.replaceAll(" -> ", " → ")}</span>
             {event.breaking ? <Verdict of="breaking" /> : <span />}
           </li>
         );
@@ -152,11 +152,12 @@ function Coverage({ report }: { report: Schemas["OverviewReport"] }) {
   const priced = useQuery({ ...ask.costTop({ limit: 1000, ranked_by: "own" }), enabled: report.datasets > 0 && hasPrices.data === true });
   const trends = useQuery(ask.trends());
   const past = (name: "owned" | "documented" | "with_lineage") => (trends.data?.months ?? []).filter((each) => each.datasets > 0).map((each) => each[name] / each.datasets);
-  const tiles: [label: string, count: number, past: number[]][] = [
+  const tiles: [label: string, count: number | null, past: number[]][] = [
     ["owned", report.owned, past("owned")],
     ["documented", report.documented, past("documented")],
     ["with lineage", report.with_lineage, past("with_lineage")],
   ];
+  if (hasPrices.data === true && priced.data === undefined && !priced.isError) tiles.push(["priced", null, []]);
   if (priced.data !== undefined) {
     const urns = priced.data.datasets.filter((each) => each.kind === "dataset" && amount(each.own) > 0).length;
     // The list has the most expensive datasets; the others have a sum.
@@ -168,12 +169,12 @@ function Coverage({ report }: { report: Schemas["OverviewReport"] }) {
       {tiles.map(([label, count, shares]) => (
         <div className="tile" key={label}>
           <div className="row spread" style={{ alignItems: "baseline" }}>
-            <span className="value">{formatShare(count, report.datasets)}</span>
+            <span className="value">{count === null ? "…" : formatShare(count, report.datasets)}</span>
             <Sparkline values={shares} width={64} height={22} label={`Share ${label}, by month`} />
           </div>
           <div className="small muted">{label}</div>
-          <div className="bar" role="img" aria-label={`${formatNumber(count)} of ${formatNumber(report.datasets)} ${label}`}>
-            <i style={{ width: `${report.datasets === 0 ? 0 : (100 * count) / report.datasets}%` }} />
+          <div className="bar" role="img" aria-label={`${count === null ? "An unknown number" : formatNumber(count)} of ${formatNumber(report.datasets)} ${label}`}>
+            <i style={{ width: `${report.datasets === 0 ? 0 : (100 * (count ?? 0)) / report.datasets}%` }} />
           </div>
         </div>
       ))}
@@ -184,12 +185,12 @@ function Coverage({ report }: { report: Schemas["OverviewReport"] }) {
 function CostPanel() {
   const priced = useQuery({ ...ask.hasPrices(), enabled: useFeature("cost_attribution") });
   const trend = useQuery({ ...ask.costTrend(), enabled: priced.data === true });
-  if (trend.data === undefined) return null;
+  if (trend.data === undefined) return priced.data === true && !trend.isError ? <Panel title="Cost"><Loading lines={2} /></Panel> : null;
   const { now, points, currency, trends } = trend.data;
   const past = points.map((each) => amount(each.monthly));
   const change = trends.vs_last_month;
   return (
-    <Panel title="Cost" aside={<Link to="/cost" search={{}}>Explore</Link>} flush={false}>
+    <Panel title="Cost" aside={<Link to="/cost" search={{}} className="link">Explore</Link>} flush={false}>
       <div className="row spread" style={{ alignItems: "flex-end" }}>
         <div>
           <div className="figure">{formatMoney(now.monthly, currency)}</div>
@@ -213,13 +214,14 @@ function Sources({ sources }: { sources: Schemas["SourceOverview"][] }) {
   return (
     <div className="scroll" tabIndex={0}>
       <table>
-        <thead><tr><th>Source</th><th className="num">Datasets</th><th>Last scan</th></tr></thead>
+        <thead><tr><th>Source</th><th className="num">Datasets</th><th>Last scan</th><th>Last change</th></tr></thead>
         <tbody>
           {sources.map((each) => (
             <tr key={each.source}>
               <td className="wrap" title={each.source}><bdi>{addressOf(each.source)}</bdi></td>
               <td className="num">{formatNumber(each.datasets)}</td>
               <td className="small"><When at={each.last_scan} /></td>
+              <td className="small"><When at={each.last_change} /></td>
             </tr>
           ))}
         </tbody>
@@ -233,7 +235,7 @@ function FailedJobs() {
   const failed = (jobs.data?.jobs ?? []).filter((each) => each.state === "failed" || each.state === "dead").slice(0, 5);
   if (failed.length === 0) return null;
   return (
-    <Panel title="Failed jobs" aside={<Link to="/operations" search={{}}>All jobs</Link>}>
+    <Panel title="Failed jobs" aside={<Link to="/operations" search={{}} className="link">All jobs</Link>}>
       <table>
         <tbody>
           {failed.map((each) => (

@@ -174,7 +174,7 @@ export function Graph({ boxes, arrows, focus, column, verdicts, collapsed = fals
       edges={edges}
       nodeTypes={NODE_TYPES}
       fitView
-      fitViewOptions={boxes.length > LARGE ? { nodes: [{ id: focus }], maxZoom: 0.7 } : isNarrow ? { nodes: around(focus, arrows), maxZoom: 0.8, padding: 0.05 } : { maxZoom: 1, minZoom: boxes.length > 60 ? 0.05 : 0.4, padding: 0.12 }}
+      fitViewOptions={boxes.length > LARGE ? { nodes: [{ id: focus }], maxZoom: 0.7 } : isNarrow ? { nodes: [{ id: focus }], maxZoom: 0.85 } : { maxZoom: 1, minZoom: boxes.length > 60 ? 0.05 : 0.4, padding: 0.05 }}
       // Fewer boxes at once keep panning smooth.
       minZoom={boxes.length > LARGE ? 0.35 : 0.05}
       nodesDraggable={false}
@@ -191,12 +191,6 @@ export function Graph({ boxes, arrows, focus, column, verdicts, collapsed = fals
 }
 
 const NONE: ReadonlySet<string> = new Set();
-
-/** A dataset and those next to it. */
-function around(focus: string, arrows: readonly Arrow[]): { id: string }[] {
-  const near = arrows.filter((each) => each.upstream === focus || each.downstream === focus);
-  return [...new Set([focus, ...near.flatMap((each) => [each.upstream, each.downstream])])].map((id) => ({ id }));
-}
 
 function boxHeight(shown: number, all: number, collapsed: boolean): number {
   if (collapsed || shown === 0) return 0;

@@ -6,7 +6,7 @@ import workerUrl from "elkjs/lib/elk-worker.min.js?url";
 export const WIDTH = 232;
 export const HEAD = 44;
 export const ROW = 20;
-const GAP = 96;
+const GAP = 72;
 const SPACE = 22;
 // ELK needs many seconds for the crossings of larger graphs.
 export const LARGE = 1000;

@@ -98,12 +98,12 @@ function Explore({ urn }: { urn: string }) {
           <h1>Lineage of <DatasetLink urn={urn} name={report?.nodes.find((each) => each.urn === report.urn)?.name ?? shortName(urn)} /></h1>
           <p className="small muted">
             {report === undefined ? "…" : `${boxes.length < size ? `${formatNumber(boxes.length)} of ` : ""}${plural(size, "dataset")}${report.truncated ? ` (${formatNumber(report.total)} in all)` : ""}, ${plural(arrows.length, "edge")}`}
-            {parts === undefined ? ". Click a column to follow it, an edge to see how columns are used." : <>. Following <code><bdi>{parts.name}</bdi></code> of <bdi>{shortName(parts.urn)}</bdi> <button type="button" className="link" onClick={() => { set({ column: undefined }); }}>Show all</button></>}
+            {parts === undefined ? ". Click a column to follow it, an edge to see how columns are used; double-click a dataset to open it." : <>. Following <code><bdi>{parts.name}</bdi></code> of <bdi>{shortName(parts.urn)}</bdi> <button type="button" className="link" onClick={() => { set({ column: undefined }); }}>Show all</button></>}
           </p>
         </div>
         <div className="row wrap">
-          <div style={{ position: "relative" }}>
-            <input type="search" aria-label="Find in the graph" placeholder="Find in the graph" value={find} onChange={(event) => { setFind(event.target.value); }} style={{ width: 170 }} />
+          <div className="finder">
+            <input type="search" aria-label="Find in the graph" placeholder="Find in the graph" value={find} onChange={(event) => { setFind(event.target.value); }} />
             {matches.length === 0 ? null : (
               <div className="drawer" style={{ right: "auto", left: 0, top: 36, width: 260, padding: 4, maxHeight: 260 }}>
                 {matches.map((each) => (
@@ -118,8 +118,8 @@ function Explore({ urn }: { urn: string }) {
             {[...new Set([1, 2, 3, 5, hops])].filter(Number.isFinite).sort((one, two) => one - two).map((each) => <option key={each} value={each}>{plural(each, "hop")}</option>)}
           </select>
           <button type="button" className="button" onClick={() => { setExpanded(collapsed); }}>{collapsed ? "Show columns" : "Hide columns"}</button>
-          <button type="button" className="button" onClick={() => { void save("svg"); }}>SVG</button>
-          <button type="button" className="button" onClick={() => { void save("png"); }}>PNG</button>
+          <button type="button" className="button" title="Save the graph as SVG" onClick={() => { void save("svg"); }}>SVG</button>
+          <button type="button" className="button" title="Save the graph as PNG" onClick={() => { void save("png"); }}>PNG</button>
         </div>
       </header>
       <div className="graph">

@@ -45,9 +45,9 @@ const COLUMNS = [
   column.accessor("id", { header: "Job", cell: (info) => <Link to="/operations" search={{ tab: "jobs", job: String(info.getValue()) }} className="mono">{info.getValue()}</Link> }),
   column.accessor("kind", { header: "Kind" }),
   column.accessor("state", { header: "State", cell: (info) => <span className={`state ${info.getValue()}`}>{info.getValue()}</span> }),
-  column.accessor((job) => job.completed_steps / Math.max(1, job.steps), { id: "progress", header: "Progress", cell: (info) => <Progress job={info.row.original} /> }),
-  column.accessor("attempts", { header: "Attempts", cell: (info) => `${info.getValue()} of ${info.row.original.max_attempts}` }),
-  column.accessor("requested_by", { header: "Requested by" }),
+  column.accessor((job) => job.completed_steps / Math.max(1, job.steps), { id: "progress", header: "Progress", meta: "optional", cell: (info) => <Progress job={info.row.original} /> }),
+  column.accessor("attempts", { header: "Attempts", meta: "optional", cell: (info) => `${info.getValue()} of ${info.row.original.max_attempts}` }),
+  column.accessor("requested_by", { header: "Requested by", meta: "optional" }),
   column.accessor("created_at", { header: "Created", cell: (info) => <When at={info.getValue()} /> }),
 ];
 
@@ -78,7 +78,7 @@ function Jobs({ chosen, canWrite }: { chosen?: number; canWrite: boolean }) {
                   {table.getHeaderGroups().map((group) => (
                     <tr key={group.id}>
                       {group.headers.map((header) => (
-                        <th key={header.id} aria-sort={header.column.getIsSorted() === false ? "none" : header.column.getIsSorted() === "asc" ? "ascending" : "descending"}>
+                        <th key={header.id} className={header.column.columnDef.meta as string | undefined} aria-sort={header.column.getIsSorted() === false ? "none" : header.column.getIsSorted() === "asc" ? "ascending" : "descending"}>
                           <button type="button" onClick={header.column.getToggleSortingHandler()}>{flexRender(header.column.columnDef.header, header.getContext())} {header.column.getIsSorted() === "asc" ? "↑" : header.column.getIsSorted() === "desc" ? "↓" : ""}</button>
                         </th>
                       ))}
@@ -87,8 +87,8 @@ function Jobs({ chosen, canWrite }: { chosen?: number; canWrite: boolean }) {
                 </thead>
                 <tbody>
                   {table.getRowModel().rows.map((row) => (
-                    <tr key={row.id} className="click" onClick={() => { void navigate({ to: "/operations", search: { tab: "jobs", job: row.id } }); }}>
-                      {row.getVisibleCells().map((cell) => <td key={cell.id}>{flexRender(cell.column.columnDef.cell, cell.getContext())}</td>)}
+                    <tr key={row.id} className="click" aria-current={row.original.id === chosen} onClick={() => { void navigate({ to: "/operations", search: { tab: "jobs", job: row.id } }); }}>
+                      {row.getVisibleCells().map((cell) => <td key={cell.id} className={cell.column.columnDef.meta as string | undefined}>{flexRender(cell.column.columnDef.cell, cell.getContext())}</td>)}
                     </tr>
                   ))}
                 </tbody>
@@ -163,11 +163,11 @@ function Schedules({ canWrite }: { canWrite: boolean }) {
       <Loaded query={schedules}>
         {(report) => report.schedules.length === 0 ? <Empty command='lumos schedule add nightly "0 2 * * *" ingest'>Nothing is scheduled.</Empty> : (
           <div className="scroll" tabIndex={0}><table>
-            <thead><tr><th>Schedule</th><th>Job</th><th>When</th><th>Next</th><th>Last</th><th /></tr></thead>
+            <thead><tr><th>Schedule</th><th className="optional">Job</th><th>When</th><th>Next</th><th className="optional">Last</th><th /></tr></thead>
             <tbody>{report.schedules.map((each) => (
               <tr key={each.name}>
-                <td><bdi className="name">{each.name}</bdi>{each.paused ? <span className="faint"> paused</span> : null}</td><td>{each.kind}</td><td><code>{each.cron}</code> <span className="small faint">{each.timezone}</span></td>
-                <td><When at={each.next_due} /></td><td><When at={each.last_due} /></td>
+                <td><bdi className="name">{each.name}</bdi>{each.paused ? <span className="faint"> paused</span> : null}</td><td className="optional">{each.kind}</td><td><code>{each.cron}</code> <span className="small faint">{each.timezone}</span></td>
+                <td><When at={each.next_due} /></td><td className="optional"><When at={each.last_due} /></td>
                 <td>{canWrite ? <button type="button" className="link small" onClick={() => { toggle.mutate(each); }}>{each.paused ? "Resume" : "Pause"}</button> : null}</td>
               </tr>
             ))}</tbody>
@@ -185,9 +185,9 @@ function Releases() {
       <Loaded query={releases}>
         {(report) => report.releases.length === 0 ? <Empty command="lumos release notify NAME">No release has been announced.</Empty> : (
           <div className="scroll" tabIndex={0}><table>
-            <thead><tr><th>Release</th><th>At (UTC)</th><th>Announced by</th><th>Datasets</th></tr></thead>
+            <thead><tr><th>Release</th><th>At (UTC)</th><th className="optional">Announced by</th><th>Datasets</th></tr></thead>
             <tbody>{report.releases.map(({ release, states }) => (
-              <tr key={release.name}><td><bdi className="name">{release.name}</bdi></td><td>{formatTime(release.at)}</td><td className="muted">{release.created_by}</td><td>{Object.entries(states).map(([state, count]) => `${count} ${state}`).join(", ")}</td></tr>
+              <tr key={release.name}><td><bdi className="name">{release.name}</bdi></td><td>{formatTime(release.at)}</td><td className="muted optional">{release.created_by}</td><td>{Object.entries(states).map(([state, count]) => `${count} ${state}`).join(", ")}</td></tr>
             ))}</tbody>
           </table></div>
         )}
@@ -200,7 +200,7 @@ function Releases() {
 function Catalogs({ catalogs }: { catalogs: readonly Schemas["CatalogStatus"][] }) {
   return (
     <div className="grid">
-      <Panel title="Catalogs" aside={`${plural(catalogs.filter((each) => each.in_sync).length, "catalog")} in sync`}>
+      <Panel title="Catalogs" aside={`${formatNumber(catalogs.filter((each) => each.in_sync).length)} of ${formatNumber(catalogs.length)} in sync`}>
         <div className="scroll" tabIndex={0}><table>
           <thead><tr><th>Catalog</th><th>State</th><th>Not published yet</th><th className="num">Conflicts</th></tr></thead>
           <tbody>{catalogs.map((each) => (
@@ -250,9 +250,9 @@ function Gate({ chosen }: { chosen?: string }) {
         <Loaded query={results}>
           {(report) => report.results.length === 0 ? <Empty command="lumos gate init">No pull request has been checked. Set the gate up in CI.</Empty> : (
             <div className="scroll" tabIndex={0}><table>
-              <thead><tr><th>Repository</th><th>Change</th><th>Verdict</th><th>Headline</th><th>When</th></tr></thead>
+              <thead><tr><th className="optional">Repository</th><th>Change</th><th>Verdict</th><th>Headline</th><th className="optional">When</th></tr></thead>
               <tbody>{report.results.map((each) => (
-                <tr key={each.id} className="click" onClick={() => { void navigate({ to: "/operations", search: { tab: "gate", result: each.id } }); }}><td><bdi className="name">{visible(each.repository)}</bdi></td><td><Link to="/operations" search={{ tab: "gate", result: each.id }}>{each.pr === null || each.pr === undefined ? each.head.slice(0, 10) : `#${each.pr}`}</Link></td><td><span className={`state ${each.verdict}`}>{each.verdict}</span></td><td className="muted wrap">{visible(each.headline)}</td><td><When at={each.recorded_at} /></td></tr>
+                <tr key={each.id} className="click" aria-current={each.id === chosen} onClick={() => { void navigate({ to: "/operations", search: { tab: "gate", result: each.id } }); }}><td className="optional"><bdi className="name">{visible(each.repository)}</bdi></td><td><Link to="/operations" search={{ tab: "gate", result: each.id }}>{each.pr === null || each.pr === undefined ? each.head.slice(0, 10) : `#${each.pr}`}</Link></td><td><span className={`state ${each.verdict}`}>{each.verdict}</span></td><td className="muted wrap">{visible(each.headline)}</td><td className="optional"><When at={each.recorded_at} /></td></tr>
               ))}</tbody>
             </table></div>
           )}
@@ -270,7 +270,7 @@ function GateDetails({ id }: { id: string }) {
       {({ report }) => (
         <Panel title={report.headline} aside={`${report.base} to ${report.head}`}>
           {report.findings.length === 0 ? <Empty>Nothing was found.</Empty> : (
-            <div className="scroll" tabIndex={0}><table>
+            <div className="scroll" tabIndex={0}><table className="dense">
               <thead><tr><th>Dataset</th><th>Column</th><th>Affected</th><th>Finding</th><th>Waiver</th></tr></thead>
               <tbody>{report.findings.map((each) => (
                 <tr key={each.fingerprint}>
@@ -290,16 +290,23 @@ function GateDetails({ id }: { id: string }) {
   );
 }
 
+/** A dataset as a link, with its path: many datasets have the same name. */
+function AuditTarget({ target }: { target: string }) {
+  return target.startsWith(DATASET) ? <DatasetLink urn={target} name={target.slice(DATASET.length)} /> : <bdi className="name">{visible(target)}</bdi>;
+}
+
+const DATASET = "lumos://";
+
 function Audit() {
   const audit = useQuery(ask.audit());
   return (
     <Panel title="Audit log" aside="the latest 100 actions">
       <Loaded query={audit}>
         {(report) => report.entries.length === 0 ? <Empty>Nobody has changed anything.</Empty> : (
-          <div className="scroll" tabIndex={0}><table>
+          <div className="scroll" tabIndex={0}><table className="dense">
             <thead><tr><th className="num">#</th><th>Time (UTC)</th><th>Who</th><th>From</th><th>Action</th><th>Target</th><th>Details</th></tr></thead>
             <tbody>{report.entries.map((each) => (
-              <tr key={each.sequence}><td className="num faint">{each.sequence}</td><td className="nowrap small">{formatTime(each.at)}</td><td className="nowrap"><bdi>{each.actor}</bdi></td><td className="small faint">{each.origin}</td><td className="nowrap">{each.action}</td><td className="wrap"><bdi className="name">{each.target}</bdi></td><td className="small muted wrap"><bdi>{each.details}</bdi></td></tr>
+              <tr key={each.sequence}><td className="num faint">{each.sequence}</td><td className="nowrap small">{formatTime(each.at)}</td><td className="nowrap"><bdi>{each.actor}</bdi></td><td className="small faint">{each.origin}</td><td className="nowrap">{each.action}</td><td className="small"><AuditTarget target={each.target} /></td><td className="small muted wrap"><bdi>{visible(each.details)}</bdi></td></tr>
             ))}</tbody>
           </table></div>
         )}

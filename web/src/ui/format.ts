@@ -39,7 +39,8 @@ export function amount(value: unknown): number {
 
 export function formatMoney(value: unknown, currency: string): string {
   const number = amount(value);
-  const digits = Math.abs(number) >= 1000 ? 0 : 2;
+  if (number !== 0 && Math.abs(number) < 0.005) return `<${formatMoney(0.01, currency)}`;
+  const digits = number === 0 || Math.abs(number) >= 100 ? 0 : 2;
   return number.toLocaleString("en-US", {
     style: "currency",
     currency,

@@ -1,7 +1,7 @@
 /** The parts that all pages are made of. */
 import { Link } from "@tanstack/react-router";
 import type { UseQueryResult } from "@tanstack/react-query";
-import type { ReactNode } from "react";
+import { type ReactNode, useEffect, useRef } from "react";
 import { ApiError } from "../api/client";
 import { formatAge, formatTime, shortName, visible } from "./format";
 
@@ -116,8 +116,14 @@ export function Owners({ names }: { names: readonly string[] }) {
 }
 
 export function Tabs<T extends string>({ value, options, onChange, label }: { value: T; options: readonly (readonly [T, string])[]; onChange: (value: T) => void; label: string }) {
+  const list = useRef<HTMLDivElement>(null);
+  // In a narrow window the chosen tab may be beyond the edge.
+  useEffect(() => {
+    const chosen = list.current?.querySelector<HTMLElement>("[aria-selected=true]");
+    if (list.current !== null && chosen) list.current.scrollLeft = chosen.offsetLeft - list.current.offsetLeft - (list.current.clientWidth - chosen.offsetWidth) / 2;
+  }, [value, options.length]);
   return (
-    <div className="tabs" role="tablist" aria-label={label}>
+    <div ref={list} className="tabs" role="tablist" aria-label={label}>
       {options.map(([key, text]) => (
         <button key={key} type="button" role="tab" aria-selected={key === value} onClick={() => { onChange(key); }}>
           {text}

@@ -7,6 +7,8 @@ import { useFeature } from "../api/features";
 import * as ask from "../api/queries";
 import { Graph } from "../lineage/graph";
 import { amount, formatMoney, plural, shortName, withNames } from "../ui/format";
+import { allPaths, schemaRows } from "../dataset/rules";
+import { typeHead } from "../dataset/types";
 import { DatasetLink, Empty, Loaded, Owners, Panel, Problem, Tag, Verdict } from "../ui/parts";
 
 const route = getRouteApi("/what-if");
@@ -33,8 +35,8 @@ export function WhatIfPage() {
   return (
     <div className="page">
       <header>
-        <h1>What if</h1>
-        <p className="muted">Change, rename or drop columns and see who breaks{priced.data === true ? ", or switch datasets off and see what is saved" : ""}. The address of this page can be shared: it computes the answer again.</p>
+        <h1>What-if</h1>
+        <p className="muted">Change, rename or drop columns and see who breaks{priced.data === true ? ", or switch datasets off and see what is saved" : ""}. Share the address: it computes the answer again.</p>
       </header>
       <div className="grid">
         <ChangeSchema search={search} set={set} />
@@ -89,6 +91,7 @@ function ChangeSchema({ search, set }: { search: Proposal; set: (values: Proposa
 
 function Columns({ fields, drop, rename, change, set }: { fields: readonly Schemas["FieldReport"][]; drop: string[]; rename: string[]; change: string[]; set: (values: Proposal) => void }) {
   const [editing, setEditing] = useState<{ name: string; kind: "rename" | "change"; text: string }>();
+  const rows = useMemo(() => schemaRows(fields, allPaths(fields)), [fields]);
   if (fields.length === 0) return <Empty>No schema is known for this dataset.</Empty>;
   const without = (list: string[], name: string, separator: string) => list.filter((each) => !each.startsWith(`${name}${separator}`));
   const clear = (name: string): Proposal => ({
@@ -100,36 +103,38 @@ function Columns({ fields, drop, rename, change, set }: { fields: readonly Schem
     <div className="scroll" tabIndex={0} style={{ maxHeight: 420, overflowY: "auto" }}>
       <table className="edited">
         <tbody>
-          {fields.map((field) => {
-            const dropped = drop.includes(field.name);
-            const renamed = valueIn(rename, field.name, SEPARATORS.rename);
-            const changed = valueIn(change, field.name, SEPARATORS.change);
-            const isEditing = editing?.name === field.name;
+          {rows.map(({ node, depth }) => {
+            const dropped = drop.includes(node.path);
+            const renamed = valueIn(rename, node.path, SEPARATORS.rename);
+            const changed = valueIn(change, node.path, SEPARATORS.change);
+            const isEditing = editing?.name === node.path;
+            // Items of arrays, keys and values of maps have no name of their own.
+            const canChange = depth === 0 || node.path.endsWith(`.${node.name}`);
             return (
-              <tr key={field.name}>
-                <td><code className={dropped || renamed !== undefined ? "name was" : "name"}><bdi>{field.name}</bdi></code>{renamed === undefined ? null : <> <code className="now">{renamed}</code></>}</td>
-                <td className="type"><span className={changed === undefined ? "" : "was"}>{field.type.length > 44 ? `${field.type.slice(0, 42)}…` : field.type}</span>{changed === undefined ? null : <> <span className="now">{changed}</span></>}</td>
+              <tr key={node.path}>
+                <td style={{ paddingLeft: 14 + depth * 18 }}><code className={dropped || renamed !== undefined ? "name was" : "name"}><bdi>{node.name}</bdi></code>{renamed === undefined ? null : <> <code className="now">{renamed}</code></>}</td>
+                <td className="type"><span className={changed === undefined ? "" : "was"}>{typeHead(node.type)}</span>{changed === undefined ? null : <> <span className="now">{changed}</span></>}</td>
                 <td className="nowrap" style={{ textAlign: "right" }}>
                   {isEditing ? (
                     <form className="row" onSubmit={(event) => {
                       event.preventDefault();
                       const text = editing.text.trim();
                       if (text !== "") {
-                        const base = clear(field.name);
-                        set({ ...base, [editing.kind]: [...(base[editing.kind] ?? []), `${field.name}${SEPARATORS[editing.kind]}${text}`] });
+                        const base = clear(node.path);
+                        set({ ...base, [editing.kind]: [...(base[editing.kind] ?? []), `${node.path}${SEPARATORS[editing.kind]}${text}`] });
                       }
                       setEditing(undefined);
                     }}>
-                      <input type="text" autoFocus aria-label={editing.kind === "rename" ? `New name of ${field.name}` : `New type of ${field.name}`} value={editing.text} placeholder={editing.kind === "rename" ? "new name" : "new type, as INT64"} style={{ width: 130, minHeight: 26, padding: "1px 8px" }} onChange={(event) => { setEditing({ ...editing, text: event.target.value }); }} onKeyDown={(event) => { if (event.key === "Escape") setEditing(undefined); }} />
+                      <input type="text" autoFocus aria-label={editing.kind === "rename" ? `New name of ${node.path}` : `New type of ${node.path}`} value={editing.text} placeholder={editing.kind === "rename" ? "new name" : "new type, as INT64"} style={{ width: 130, minHeight: 26, padding: "1px 8px" }} onChange={(event) => { setEditing({ ...editing, text: event.target.value }); }} onKeyDown={(event) => { if (event.key === "Escape") setEditing(undefined); }} />
                       <button type="submit" className="button small">Apply</button>
                     </form>
                   ) : dropped || renamed !== undefined || changed !== undefined
-                    ? <button type="button" className="link small" onClick={() => { set(clear(field.name)); }}>Undo</button>
-                    : (
+                    ? <button type="button" className="link small" onClick={() => { set(clear(node.path)); }}>Undo</button>
+                    : !canChange ? null : (
                       <span className="row" style={{ justifyContent: "flex-end", gap: 12 }}>
-                        <button type="button" className="link small" aria-label={`Drop ${field.name}`} onClick={() => { set({ drop: [...drop, field.name] }); }}>Drop</button>
-                        <button type="button" className="link small" aria-label={`Rename ${field.name}`} onClick={() => { setEditing({ name: field.name, kind: "rename", text: "" }); }}>Rename</button>
-                        <button type="button" className="link small" aria-label={`Change the type of ${field.name}`} onClick={() => { setEditing({ name: field.name, kind: "change", text: "" }); }}>Type</button>
+                        <button type="button" className="link small" aria-label={`Drop ${node.path}`} onClick={() => { set({ drop: [...drop, node.path] }); }}>Drop</button>
+                        <button type="button" className="link small" aria-label={`Rename ${node.path}`} onClick={() => { setEditing({ name: node.path, kind: "rename", text: "" }); }}>Rename</button>
+                        <button type="button" className="link small" aria-label={`Change the type of ${node.path}`} onClick={() => { setEditing({ name: node.path, kind: "change", text: "" }); }}>Type</button>
                       </span>
                     )}
                 </td>
@@ -172,13 +177,13 @@ function Affected({ report }: { report: Schemas["ImpactReport"] }) {
     <Panel title="Who is affected" aside={plural(affected.length, "dataset")}>
       <div className="scroll" tabIndex={0}>
         <table>
-          <thead><tr><th>Verdict</th><th>Dataset</th><th>Owner</th><th>Why</th></tr></thead>
+          <thead><tr><th>Verdict</th><th>Dataset</th><th className="optional">Owner</th><th>Why</th></tr></thead>
           <tbody>
             {affected.map((each) => (
               <tr key={each.urn}>
                 <td><Verdict of={each.verdict} /></td>
-                <td><DatasetLink urn={each.urn} /></td>
-                <td className="muted"><Owners names={each.owners} /></td>
+                <td><DatasetLink urn={each.urn} /><div className="small muted narrow"><Owners names={each.owners} /></div></td>
+                <td className="muted optional"><Owners names={each.owners} /></td>
                 <td style={{ width: "60%" }}>
                   {each.reasons.slice(0, 3).map((reason, index) => (
                     <div key={index} className="small">
@@ -231,9 +236,9 @@ function SwitchOff({ off, set }: { off: string[]; set: (values: Proposal) => voi
                     Saves {money(report.monthly_savings)} a month, {money(report.annual_savings)} a year{report.broken.length === 0 ? ", and nothing else breaks." : `, and breaks ${plural(report.broken.length, "dataset")}.`}
                   </p>
                   <div className="grid" style={{ gridTemplateColumns: "repeat(auto-fit, minmax(260px, 1fr))" }}>
-                    <div><h3>Disappears</h3><table className="plain"><tbody>{report.disappears.slice(0, 12).map((each) => <tr key={each.urn}><td><DatasetLink urn={each.urn} name={each.name} /></td><td className="muted">{each.team}</td><td className="num">{money(each.monthly)}</td></tr>)}</tbody></table></div>
+                    <div><h3>No longer computed</h3><table className="plain"><tbody>{report.disappears.slice(0, 12).map((each) => <tr key={each.urn}><td><DatasetLink urn={each.urn} name={each.name} /></td><td className="muted">{each.team}</td><td className="num">{money(each.monthly)}</td></tr>)}</tbody></table></div>
                     {report.broken.length === 0 ? null : <div><h3>Breaks</h3><table className="plain"><tbody>{report.broken.slice(0, 12).map((each) => <tr key={each.urn}><td><Verdict of="breaking" /></td><td><DatasetLink urn={each.urn} name={each.name} /></td><td className="muted"><Owners names={each.owners} /></td></tr>)}</tbody></table></div>}
-                    {report.stays.length === 0 ? null : <div><h3>Stays, although it feeds what goes</h3><table className="plain"><tbody>{report.stays.slice(0, 8).map((each) => <tr key={each.urn}><td><DatasetLink urn={each.urn} name={each.name} /></td><td className="small muted">{withNames(each.reason)}</td><td className="num">{money(each.monthly)}</td></tr>)}</tbody></table></div>}
+                    {report.stays.length === 0 ? null : <div><h3>Upstream that others still need</h3><table className="plain"><tbody>{report.stays.slice(0, 8).map((each) => <tr key={each.urn}><td><DatasetLink urn={each.urn} name={each.name} /></td><td className="small muted">{withNames(each.reason)}</td><td className="num">{money(each.monthly)}</td></tr>)}</tbody></table></div>}
                   </div>
                   <p className="small muted">Risk {report.impact_analysis.risk_level.toLowerCase()}: {withNames(report.impact_analysis.reasons.join("; "))}</p>
                 </div>
