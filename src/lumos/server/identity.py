@@ -189,7 +189,8 @@ class OidcVerifier:
                 options={"require": ["exp", "iss", "aud", "sub"]},
                 leeway=30,
             )
-        except self._jwt.PyJWTError as problem:
+        except (self._jwt.PyJWTError, TypeError) as problem:
+            # PyJWT raises TypeError for an algorithm of another kind of key.
             raise NotAuthenticated(
                 f"The token of {settings.issuer} is not valid: {problem}."
             ) from None
@@ -217,7 +218,7 @@ class OidcVerifier:
         issuer = self._settings.issuer
         try:
             client.get_signing_keys()
-        except (self._jwt.PyJWTError, ValueError, OSError) as problem:
+        except (self._jwt.PyJWTError, TypeError, ValueError, OSError) as problem:
             reason = f"its keys at {client.uri} cannot be read ({problem})"
             raise ProviderUnavailable(issuer, reason) from None
         try:
