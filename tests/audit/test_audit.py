@@ -184,7 +184,9 @@ def test_owners_lineage_and_schedules_have_their_values(lumos: Lumos) -> None:
     before, edge = values("lineage add")
     assert (before, edge["upstream"], edge["confidence"]) == (None, ORDERS, 0.5)
     lumos.lineage.remove("orders", "orders2")
-    assert values("lineage remove") == (edge, None)
+    removed, after = values("lineage remove")
+    assert {name: removed[name] for name in edge} == edge
+    assert after is None
 
     lumos.schedules.add("nightly", "0 1 * * *", "version:auto", priority=3)
     before, added = values("schedule add")

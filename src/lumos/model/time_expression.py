@@ -9,7 +9,7 @@ from lumos.errors import MisuseError
 _DURATION: Final = re.compile(r"(\d{1,9})(s|m|h|d|w)\Z", re.ASCII)
 # Times beyond these overflow in time zones, schedules and lags.
 _EARLIEST: Final = datetime(1900, 1, 1, tzinfo=UTC)
-_LATEST: Final = datetime(2999, 12, 31, tzinfo=UTC)
+_AFTER: Final = datetime(3000, 1, 1, tzinfo=UTC)
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
@@ -38,7 +38,7 @@ def to_utc(moment: datetime) -> datetime:
         instant = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except OverflowError:
         instant = None
-    if instant is None or not _EARLIEST <= instant <= _LATEST:
+    if instant is None or not _EARLIEST <= instant < _AFTER:
         raise MisuseError(
             f"The time {moment.isoformat()} is not between the years 1900 and 2999. "
             "Choose one between them."

@@ -145,7 +145,7 @@ def _check_tls(certificate: Path, key: Path) -> None:
     except ssl.SSLError as problem:
         reason = (
             f"{key} is not the key of the certificate {certificate}"
-            if problem.reason == "KEY_VALUES_MISMATCH"
+            if problem.reason in ("KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH")
             else f"{certificate} and {key} are not a certificate and its key in PEM format"
         )
         raise MisuseError(f"{reason} ({problem.reason or problem}).") from None
