@@ -188,10 +188,10 @@ def test_owners_lineage_and_schedules_have_their_values(lumos: Lumos) -> None:
     assert {name: removed[name] for name in edge} == edge
     assert after is None
 
-    lumos.schedules.add("nightly", "0 1 * * *", "version:auto", priority=3)
+    lumos.schedules.add("nightly", "0 1 * * *", "version:scan", priority=3)
     before, added = values("schedule add")
     assert (before, added["cron"], added["priority"]) == (None, "0 1 * * *", 3)
-    assert added["arguments"]
+    assert added["arguments"] == {"mode": "scan"}
     lumos.schedules.remove("nightly")
     assert values("schedule remove") == (added, None)
 
