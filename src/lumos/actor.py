@@ -34,9 +34,15 @@ def current_actor() -> Actor:
 def process_actor(environment: Mapping[str, str]) -> Actor:
     """The account that runs this process; its kind is `ci` if the variable CI is set."""
     is_ci = environment.get("CI", "").lower() not in _NOT_CI
-    return Actor(
-        kind="ci" if is_ci else "user", name=getpass.getuser(), origin=socket.gethostname()
-    )
+    return Actor(kind="ci" if is_ci else "user", name=_account(), origin=socket.gethostname())
+
+
+def _account() -> str:
+    """The name of the account, or its number if it has no name, as in many containers."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"uid {os.getuid()}"
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from alembic import command
@@ -11,6 +12,7 @@ from sqlalchemy import text
 from lumos import Lumos
 from lumos.actor import Actor, acting_as, process_actor
 from lumos.audit.service import Audit
+from lumos.errors import MisuseError
 from lumos.model.json_codec import decode_json
 from lumos.store import Database, Store
 from schema_histories import day, record
@@ -151,3 +153,59 @@ def test_filters_narrow_the_list(lumos: Lumos) -> None:
     assert [each.sequence for each in audit.list(target="order", limit=2).entries] == [4, 3]
     assert [each.sequence for each in audit.list(before=3).entries] == [2, 1]
     assert audit.list(since=f"{datetime.now(UTC).year + 1}-01-01").entries == ()
+
+
+def test_an_account_without_a_name_is_known_by_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown() -> str:
+        raise KeyError("getpwuid(): uid not found: 54321")
+
+    monkeypatch.setattr("getpass.getuser", unknown)
+    monkeypatch.setattr("os.getuid", lambda: 54321)
+    assert process_actor({}).name == "uid 54321"
+
+
+def test_an_export_creates_its_folder_as_other_exports_do(lumos: Lumos, tmp_path: Path) -> None:
+    lumos.audit.export(tmp_path / "new" / "folder" / "audit.jsonl")
+    assert (tmp_path / "new" / "folder" / "audit.jsonl").is_file()
+
+
+def test_owners_lineage_and_schedules_have_their_values(lumos: Lumos) -> None:
+    def values(action: str) -> tuple[Any, Any]:
+        (entry,) = lumos.audit.list(action=action, limit=1).entries
+        return entry.before, entry.after
+
+    lumos.annotations.owners.add("bob")
+    assert values("owner add") == (None, {"name": "bob"})
+    lumos.annotations.owners.add("bob", email="bob@example.com")
+    assert values("owner add") == ({"name": "bob"}, {"name": "bob", "email": "bob@example.com"})
+
+    record(lumos.create_store(), f"{ORDERS}2", "id INT64\n", day("2024-01-01"))
+    lumos.lineage.add("orders", "orders2", columns={"id": "id"}, confidence=0.5)
+    before, edge = values("lineage add")
+    assert (before, edge["upstream"], edge["confidence"]) == (None, ORDERS, 0.5)
+    lumos.lineage.remove("orders", "orders2")
+    removed, after = values("lineage remove")
+    assert {name: removed[name] for name in edge} == edge
+    assert after is None
+
+    lumos.schedules.add("nightly", "0 1 * * *", "version:scan", priority=3)
+    before, added = values("schedule add")
+    assert (before, added["cron"], added["priority"]) == (None, "0 1 * * *", 3)
+    assert added["arguments"] == {"mode": "scan"}
+    lumos.schedules.remove("nightly")
+    assert values("schedule remove") == (added, None)
+
+    lumos.annotations.schedules.set("orders", "daily", lag="6h")
+    lumos.releases.notify("2026.11", at="2026-11-17T14:00Z")
+    before, announced = values("release notify")
+    assert announced["datasets"] == [ORDERS]
+    assert announced["release"]["at"] == "2026-11-17T14:00:00Z"
+    assert lumos.audit.verify().problems == ()
+
+
+@pytest.mark.parametrize(
+    "name", ["2026\n11", " 2026.11", "2026.11 ", "\t", "", "a\x1b[0m", "x" * 201]
+)
+def test_names_of_releases_are_one_printable_text(lumos: Lumos, name: str) -> None:
+    with pytest.raises(MisuseError, match="release"):
+        lumos.releases.notify(name)

@@ -265,3 +265,18 @@ def test_a_schedule_that_this_version_cannot_run_does_not_stop_others(
     assert planner.fire() == 1
     assert "'a' cannot be run" in caplog.text
     assert clock.now > START
+
+
+@pytest.mark.parametrize("name", ["idempotency_key", "concurrency_key"])
+def test_keys_with_secrets_are_refused(planner: Planner, name: str) -> None:
+    keys: dict[str, Any] = {name: "postgresql://u:hunter2@h/db"}
+    with pytest.raises(MisuseError, match="jobs store no secrets") as refused:
+        planner.jobs.submit("version", **keys)
+    assert "hunter2" not in str(refused.value)
+    assert planner.jobs.list().jobs == ()
+
+
+@pytest.mark.parametrize("moment", [datetime.min, datetime.max])
+def test_jobs_for_times_without_a_calendar_are_refused(planner: Planner, moment: datetime) -> None:
+    with pytest.raises(MisuseError, match="not between the years"):
+        planner.jobs.submit("version", not_before=moment.replace(tzinfo=UTC))

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lumos.errors import MisuseError
-from lumos.model.time_expression import parse_duration, parse_time
+from lumos.model.time_expression import parse_duration, parse_time, to_utc
 
 NOW = datetime(2024, 3, 10, 12, 0, tzinfo=UTC)
 
@@ -45,3 +45,27 @@ def test_anything_else_is_refused_with_examples(text: str) -> None:
 def test_a_length_alone() -> None:
     assert parse_duration("90d") == timedelta(days=90)
     assert parse_duration("2024-01-15") is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "9999-12-31",
+        "0001-01-01",
+        "9999-12-31T23:59:59Z",
+        "0001-01-01T00:00:00+14:00",
+        "1899-12-31",
+        "3000-01-01",
+        "100000d",
+    ],
+)
+@pytest.mark.parametrize("end", [False, True])
+def test_times_at_which_calculations_overflow_are_refused(text: str, end: bool) -> None:
+    with pytest.raises(MisuseError, match="not between the years 1900 and 2999"):
+        parse_time(text, now=NOW, end=end)
+
+
+@pytest.mark.parametrize("moment", [datetime.min, datetime.max, datetime.max.replace(tzinfo=UTC)])
+def test_times_of_programs_have_the_same_limits(moment: datetime) -> None:
+    with pytest.raises(MisuseError, match="not between the years 1900 and 2999"):
+        to_utc(moment)

@@ -2,10 +2,15 @@
 
 import asyncio
 import json
+from datetime import datetime
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from lumos import Lumos
 from lumos.access.roles import ROLES, includes
@@ -105,6 +110,10 @@ def test_a_revoked_token_is_refused(lumos: Lumos) -> None:
         pytest.param({"Sec-Fetch-Site": "same-site"}, id="another port of this machine"),
         pytest.param({"X-Forwarded-For": "203.0.113.9"}, id="behind a proxy"),
         pytest.param({"Forwarded": "for=203.0.113.9"}, id="behind another proxy"),
+        pytest.param({"X-Forwarded-Host": "lumos.example"}, id="a proxy that names the host"),
+        pytest.param({"X-Forwarded-Proto": "https"}, id="a proxy that names the protocol"),
+        pytest.param({"CF-Connecting-IP": "203.0.113.9"}, id="behind Cloudflare"),
+        pytest.param({"True-Client-IP": "203.0.113.9"}, id="behind Akamai"),
     ],
 )
 def test_only_requests_of_this_machine_need_no_token(client: Any, headers: dict[str, str]) -> None:
@@ -256,3 +265,86 @@ def test_a_stream_ends_after_its_token_was_revoked(
             await following
 
     asyncio.run(follow())
+
+
+def test_clients_that_connect_at_the_same_time_cannot_exceed_the_limit_of_streams(
+    lumos: Lumos,
+) -> None:
+    server = ApiServer(lumos, OPTIONS._replace(event_streams=2))
+    app = server.app()
+    statuses: list[int] = []
+
+    async def connect(answered: asyncio.Event, left: asyncio.Event) -> None:
+        async def receive() -> Any:
+            await left.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                statuses.append(message["status"])
+                if len(statuses) == 6:
+                    answered.set()
+
+        scope = {
+            "type": "http", "method": "GET", "path": "/api/v1/changes/events", "raw_path": b"",
+            "root_path": "", "scheme": "http", "query_string": b"",
+            "headers": [(b"host", b"127.0.0.1")], "http_version": "1.1",
+            "client": ("127.0.0.1", 5), "server": ("127.0.0.1", 80),
+        }  # fmt: skip
+        await app(scope, receive, send)
+
+    async def connect_together() -> None:
+        answered, left = asyncio.Event(), asyncio.Event()
+        async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+            for _ in range(6):
+                group.create_task(connect(answered, left))
+            await answered.wait()
+            left.set()
+
+    asyncio.run(connect_together())
+    assert sorted(statuses) == [200, 200, 503, 503, 503, 503]
+    assert server._open_streams == 0
+
+
+def test_a_certificate_that_cannot_be_used_is_reported_before_anything_is_announced(
+    lumos: Lumos, tmp_path: Path
+) -> None:
+    one, other = (self_signed(tmp_path / name) for name in ("one", "other"))
+    text = tmp_path / "text"
+    text.write_text("text")
+    for certificate, key, words in (
+        (tmp_path / "nope.pem", one[1], r"--tls-certificate .*nope\.pem cannot be read"),
+        (one[0], tmp_path / "nope.key", r"--tls-key .*nope\.key cannot be read"),
+        (one[0], tmp_path, "cannot be read"),
+        (one[0], other[1], r"other\.key is not the key of the certificate .*one\.pem"),
+        (text, one[1], "text and .* are not a certificate and its key"),
+        (one[0], text, "text are not a certificate and its key"),
+    ):
+        with pytest.raises(MisuseError, match=words):
+            serve(lumos, port=0, certificate=certificate, key=key, started=pytest.fail)
+
+
+def self_signed(file: Path) -> tuple[Path, Path]:
+    """A certificate and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "lumos")])
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(datetime(2024, 1, 1))
+        .not_valid_after(datetime(2124, 1, 1))
+        .sign(key, hashes.SHA256())
+    )
+    pem, secret = file.with_suffix(".pem"), file.with_suffix(".key")
+    pem.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    secret.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    return pem, secret

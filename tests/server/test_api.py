@@ -158,6 +158,17 @@ def test_openlineage_events_may_be_compressed(client: Any) -> None:
     body = gzip.compress(json.dumps(EVENT).encode())
     assert client.post("/api/v1/lineage", content=body, headers=headers).status_code == 200
     assert client.post("/api/v1/lineage", content=b"x", headers=headers).status_code == 400
+    halves = gzip.compress(json.dumps(EVENT).encode()[:9]) + gzip.compress(
+        json.dumps(EVENT).encode()[9:]
+    )
+    assert client.post("/api/v1/lineage", content=halves, headers=headers).status_code == 200
+    for broken in (body[:-1], body[:-8], body[:20], body + b"x", body + body[:-1]):
+        answer = client.post("/api/v1/lineage", content=broken, headers=headers)
+        assert (answer.status_code, "valid gzip" in answer.text) == (400, True)
+    many = gzip.compress(b"") * 1_000 + body
+    assert client.post("/api/v1/lineage", content=many, headers=headers).status_code == 413
+    parts = gzip.compress(b" " * 600_000) * 2
+    assert client.post("/api/v1/lineage", content=parts, headers=headers).status_code == 413
     bomb = gzip.compress(b" " * 5_000_000)
     assert client.post("/api/v1/lineage", content=bomb, headers=headers).status_code == 413
 

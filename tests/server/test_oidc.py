@@ -9,16 +9,23 @@ from typing import Any
 
 import jwt
 import pytest
-from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from lumos import Lumos
 from lumos.config.server import OidcSettings
 from lumos.errors import LumosError
-from lumos.server.identity import NotAllowed, NotAuthenticated, OidcVerifier
+from lumos.server.identity import (
+    NotAllowed,
+    NotAuthenticated,
+    OidcVerifier,
+    ProviderUnavailable,
+)
 from served_store import client_of
 from servers.oidc_provider import oidc_provider
 
 KEY, OTHER_KEY = (rsa.generate_private_key(public_exponent=65537, key_size=2048) for _ in "ab")
+
+DISCOVERY = "/.well-known/openid-configuration"
 
 
 class Provider:
@@ -26,14 +33,13 @@ class Provider:
 
     def __init__(self) -> None:
         public = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(KEY.public_key()))
-        documents = {
-            "/jwks": {"keys": [{**public, "kid": "k1", "use": "sig", "alg": "RS256"}]},
-        }
+        keys = {"keys": [{**public, "kid": "k1", "use": "sig", "alg": "RS256"}]}
+        documents: dict[str, bytes | None] = {"/jwks": json.dumps(keys).encode()}
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                body = json.dumps(documents[self.path]).encode()
-                self.send_response(200)
+                body = documents[self.path] or b""
+                self.send_response(200 if body else 404)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
@@ -44,11 +50,15 @@ class Provider:
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.issuer = f"http://127.0.0.1:{self.server.server_port}"
-        documents["/.well-known/openid-configuration"] = {  # type: ignore[assignment]
-            "issuer": self.issuer,
-            "jwks_uri": f"{self.issuer}/jwks",
-        }
-        Thread(target=self.server.serve_forever, daemon=True).start()
+        discovery = {"issuer": self.issuer, "jwks_uri": f"{self.issuer}/jwks"}
+        documents[DISCOVERY] = json.dumps(discovery).encode()
+        self.documents = documents
+        # Noticed at once when it is closed.
+        Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
+
+    def close(self) -> None:
+        self.server.shutdown()
+        self.server.server_close()
 
     def token(self, *, key: Any = KEY, algorithm: str = "RS256", **claims: Any) -> str:
         payload = {
@@ -61,7 +71,10 @@ class Provider:
             **claims,
         }
         kept = {name: value for name, value in payload.items() if value is not None}
-        return jwt.encode(kept, key, algorithm=algorithm, headers={"kid": "k1"})
+        return self.token_of(kept, key=key, algorithm=algorithm)
+
+    def token_of(self, payload: dict[str, Any], *, key: Any = KEY, algorithm: str = "RS256") -> str:
+        return jwt.encode(payload, key, algorithm=algorithm, headers={"kid": "k1"})
 
     def settings(self) -> OidcSettings:
         roles = {"engineering": "write", "platform": "admin", "all": "read"}
@@ -72,8 +85,7 @@ class Provider:
 def provider() -> Iterator[Provider]:
     provider = Provider()
     yield provider
-    provider.server.shutdown()
-    provider.server.server_close()
+    provider.close()
 
 
 def test_a_person_gets_the_highest_role_of_their_groups(provider: Provider) -> None:
@@ -110,6 +122,72 @@ def test_an_unsigned_token_is_refused(provider: Provider) -> None:
 def test_whoever_has_no_group_with_a_role_has_no_access(provider: Provider) -> None:
     with pytest.raises(NotAllowed, match=r"server\.oidc\.roles"):
         OidcVerifier(provider.settings()).verify(provider.token(groups=["chess"]))
+
+
+@pytest.mark.parametrize("groups", [None, 1, True, {"engineering": 1}, [{"name": "engineering"}]])
+def test_a_role_claim_that_names_no_group_gives_no_access(provider: Provider, groups: Any) -> None:
+    claims = jwt.decode(provider.token(), options={"verify_signature": False})
+    token = provider.token_of({**claims, "groups": groups})
+    with pytest.raises(NotAllowed, match=r"server\.oidc\.roles"):
+        OidcVerifier(provider.settings()).verify(token)
+
+
+@pytest.mark.parametrize("name", [None, 1, "", ["ann"], {"first": "ann"}])
+def test_without_a_name_that_is_a_text_the_subject_names_the_person(
+    provider: Provider, name: Any
+) -> None:
+    claims = jwt.decode(provider.token(), options={"verify_signature": False})
+    token = provider.token_of({**claims, "email": name})
+    assert OidcVerifier(provider.settings()).verify(token).name == "u-1"
+
+
+def test_a_token_signed_with_another_kind_of_key_is_refused(provider: Provider) -> None:
+    token = provider.token(key=ec.generate_private_key(ec.SECP256R1()), algorithm="ES256")
+    with pytest.raises(NotAuthenticated):
+        OidcVerifier(provider.settings()).verify(token)
+
+
+@pytest.mark.parametrize(
+    ("documents", "words"),
+    [
+        pytest.param({DISCOVERY: b"<html>"}, "is not valid JSON", id="discovery is a page"),
+        pytest.param({DISCOVERY: b"[]"}, "is not a JSON object", id="discovery is a list"),
+        pytest.param({DISCOVERY: b'{"issuer": "ISSUER"}'}, "no valid 'jwks_uri'", id="no jwks_uri"),
+        pytest.param(
+            {DISCOVERY: b'{"issuer": "ISSUER", "jwks_uri": "file:///etc/passwd"}'},
+            "no valid 'jwks_uri'",
+            id="keys in a file",
+        ),
+        pytest.param({"/jwks": b"<html>"}, "cannot be read", id="keys are a page"),
+        pytest.param({"/jwks": b"\xff\xfe\xfd"}, "cannot be read", id="keys are bytes"),
+        pytest.param({"/jwks": b"[]"}, "cannot be read", id="keys are a list"),
+        pytest.param({"/jwks": b'{"keys": []}'}, "cannot be read", id="no keys"),
+        pytest.param({"/jwks": b'{"keys": [{"kty": 1}]}'}, "cannot be read", id="odd keys"),
+        pytest.param({"/jwks": None}, "cannot be read", id="keys are missing"),
+        pytest.param({DISCOVERY: None}, "status 404", id="discovery is missing"),
+    ],
+)
+def test_a_broken_provider_is_named(documents: dict[str, bytes | None], words: str) -> None:
+    broken = Provider()
+    for path, body in documents.items():
+        broken.documents[path] = body and body.replace(b"ISSUER", broken.issuer.encode())
+    try:
+        with pytest.raises(ProviderUnavailable, match=words) as failed:
+            OidcVerifier(broken.settings()).verify(broken.token())
+    finally:
+        broken.close()
+    assert f"The OpenID Connect provider {broken.issuer}" in str(failed.value)
+
+
+def test_requests_get_503_while_the_provider_cannot_be_reached(lumos: Lumos) -> None:
+    gone = Provider()
+    gone.close()
+    with client_of(configured(lumos, gone.issuer), address="10.0.0.9") as client:
+        headers = {"Authorization": f"Bearer {gone.token()}"}
+        response = client.get("/api/v1/datasets", headers=headers)
+    assert response.status_code == 503
+    assert "retry-after" in response.headers
+    assert "The OpenID Connect provider" in response.json()["detail"]
 
 
 def test_a_provider_that_calls_itself_otherwise_is_refused(provider: Provider) -> None:

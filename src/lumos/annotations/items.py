@@ -55,12 +55,19 @@ class ItemStore:
             for item in items:
                 kind = kind_of(item)
                 body = to_json(item)
-                if transaction.entries.item(kind.collection, item.name) == body:
+                before = transaction.entries.item(kind.collection, item.name)
+                if before == body:
                     continue
                 if isinstance(item, User | Group):
                     self._erase_namesake(transaction, item, action=action)
                 transaction.entries.put_item(StoredItem(kind.collection, item.name, body), at=at)
-                transaction.audit(action, label_of(item), at=at)
+                transaction.audit(
+                    action,
+                    label_of(item),
+                    at=at,
+                    before=None if before is None else from_json(before, type(item)),
+                    after=item,
+                )
                 written.append(label_of(item))
         if written:
             self._writer.publish()
@@ -74,8 +81,11 @@ class ItemStore:
 
     def erase(self, transaction: Transaction, item: RegistryItem, *, action: str) -> str:
         """Erase an item and return its label; the caller publishes after the transaction."""
-        transaction.entries.erase_item(kind_of(item).collection, item.name)
-        transaction.audit(action, label_of(item), at=self._writer.now())
+        collection = kind_of(item).collection
+        body = transaction.entries.item(collection, item.name)
+        transaction.entries.erase_item(collection, item.name)
+        before = None if body is None else from_json(body, type(item))
+        transaction.audit(action, label_of(item), at=self._writer.now(), before=before)
         return label_of(item)
 
     def new_owners(self, owners: Iterable[Owner]) -> list[User | Group]:

@@ -62,6 +62,7 @@ class Audit:
     def export(self, file: str | Path) -> AuditExportReport:
         """Write all actions to a file, oldest first, one JSON object per line."""
         target = Path(file)
+        target.parent.mkdir(parents=True, exist_ok=True)
         rows, head = 0, GENESIS
         with tempfile.NamedTemporaryFile(dir=target.parent, delete=False) as stream:
             try:

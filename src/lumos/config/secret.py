@@ -219,6 +219,11 @@ def mask_arguments(arguments: Iterable[str], text: str) -> str:
     return text
 
 
+def has_secret(text: str) -> bool:
+    """Whether a text contains what looks like a password or token."""
+    return mask_arguments([text], text) != text
+
+
 def _secrets_in(url: str) -> Iterator[tuple[str, str]]:
     """Yield each secret of an address with the characters around it, and its replacement."""
     if credentials := _CREDENTIALS_IN_URL.search(url):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, Sel
 import msgspec
 
 from lumos.config import Settings
-from lumos.config.secret import mask_arguments
+from lumos.config.secret import has_secret
 from lumos.errors import LumosError, MisuseError, UnknownName
 from lumos.model.json_codec import from_plain, to_json, to_plain
 from lumos.progress import Progress
@@ -492,7 +492,7 @@ def _arguments_class(name: str) -> type[JobArguments]:
 
 def _check(kind: str, arguments: Mapping[str, Any]) -> JobArguments:
     arguments_class = _arguments_class(kind)
-    if any(mask_arguments([text], text) != text for text in _texts(arguments)):
+    if any(map(has_secret, _texts(arguments))):
         raise MisuseError(
             f"The arguments of {kind} contain a password or token, and jobs store no secrets. "
             "Configure the source in lumos.yaml, with the secret in a variable."

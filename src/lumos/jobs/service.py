@@ -10,6 +10,7 @@ from typing import Any, Final, get_args
 from lumos.actor import current_actor
 from lumos.config import Settings
 from lumos.config.jobs import JobSettings
+from lumos.config.secret import has_secret
 from lumos.config.switches import FeatureDisabled
 from lumos.errors import MisuseError, UnknownName
 from lumos.jobs.configured_schedules import update_configured
@@ -30,6 +31,7 @@ from lumos.model.job import (
     ScheduleRecord,
 )
 from lumos.model.json_codec import to_json
+from lumos.model.time_expression import to_utc
 from lumos.progress import Progress, no_progress
 from lumos.store import Database, JobRegistry, Store
 from lumos.store.configured import create_when_reachable
@@ -133,8 +135,16 @@ class Jobs:
             _check_range("time limit in seconds", limit, 1, _MAX_TIME_LIMIT)
         if idempotency_key is not None and not 1 <= len(idempotency_key) <= _MAX_KEY_LENGTH:
             raise MisuseError(f"An idempotency key must have 1 to {_MAX_KEY_LENGTH} characters.")
+        for name, text in (("idempotency", idempotency_key), ("concurrency", concurrency_key)):
+            if text is not None and has_secret(text):
+                raise MisuseError(
+                    f"The {name} key contains a password or token, and jobs store no secrets. "
+                    "Choose another key."
+                )
         if not_before is not None and not_before.tzinfo is None:
             raise MisuseError(f"The time {not_before} needs a time zone, as in 2024-01-15T10:30Z.")
+        if not_before is not None:
+            not_before = to_utc(not_before)
         key = concurrency_key or plan.key(self._settings)
         return JobRequest(
             kind=plan.kind,

@@ -199,11 +199,12 @@ class LineageService:
                 for upstream_column, downstream_column in pairs
             ),
         )
+        before = _user_edge(store, edge.upstream, edge.downstream)
         with self._publishing(), store.transaction() as transaction:
             changes = transaction.lineage.add(USER_REPORTER, [edge], at=at)
             if changes.touched:
                 target = f"{edge.upstream} -> {edge.downstream}"
-                transaction.audit("lineage add", target, at=at)
+                transaction.audit("lineage add", target, at=at, before=before, after=edge)
         change: EdgeChange = (
             "added" if changes.added else "changed" if changes.changed else "unchanged"
         )
@@ -217,22 +218,18 @@ class LineageService:
         at = datetime.now(UTC)
         ends = self._resolve_datasets(store, SchemaCache(store), upstream, downstream, at=at)
         link = (ends[0].urn, ends[1].urn)
-        exists = any(
-            edge.origin == USER_REPORTER
-            for each in store.lineage.between([link])
-            for edge in each.origins
-        )
-        if exists:
+        before = _user_edge(store, *link)
+        if before is not None:
             with self._publishing(), store.transaction() as transaction:
                 transaction.lineage.retract(USER_REPORTER, [link])
-                transaction.audit("lineage remove", " -> ".join(link), at=at)
+                transaction.audit("lineage remove", " -> ".join(link), at=at, before=before)
         other_reporters = {
             edge.origin for each in store.lineage.between([link]) for edge in each.origins
         }
         return EdgeReport(
             upstream=ends[0],
             downstream=ends[1],
-            change="removed" if exists else "not there",
+            change="removed" if before is not None else "not there",
             still_told_by=tuple(sorted(other_reporters)),
         )
 
@@ -275,3 +272,12 @@ class LineageService:
         return apply_descriptions(
             self._annotations(), reporter, descriptions, only=only, dry_run=dry_run
         ).changed
+
+
+def _user_edge(store: Store, upstream: str, downstream: str) -> Edge | None:
+    """The edge between two datasets that a user added."""
+    for each in store.lineage.between([(upstream, downstream)]):
+        for edge in each.origins:
+            if edge.origin == USER_REPORTER:
+                return edge
+    return None

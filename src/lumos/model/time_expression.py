@@ -7,6 +7,9 @@ from typing import Final
 from lumos.errors import MisuseError
 
 _DURATION: Final = re.compile(r"(\d{1,9})(s|m|h|d|w)\Z", re.ASCII)
+# Times beyond these overflow in time zones, schedules and lags.
+_EARLIEST: Final = datetime(1900, 1, 1, tzinfo=UTC)
+_AFTER: Final = datetime(3000, 1, 1, tzinfo=UTC)
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
@@ -17,7 +20,7 @@ def parse_time(text: str, *, now: datetime, end: bool = False) -> datetime:
     """
     if length := parse_duration(text):
         try:
-            return now - length
+            return to_utc(now - length)
         except OverflowError:
             raise _invalid_time(text) from None
     try:
@@ -25,7 +28,22 @@ def parse_time(text: str, *, now: datetime, end: bool = False) -> datetime:
     except ValueError:
         return _instant(text)
     start = datetime.combine(day, time(), UTC)
+    start = to_utc(start)
     return start + timedelta(days=1, microseconds=-1) if end else start
+
+
+def to_utc(moment: datetime) -> datetime:
+    """A time in UTC, which is its zone if it has none; the years 1900 to 2999 are accepted."""
+    try:
+        instant = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except OverflowError:
+        instant = None
+    if instant is None or not _EARLIEST <= instant < _AFTER:
+        raise MisuseError(
+            f"The time {moment.isoformat()} is not between the years 1900 and 2999. "
+            "Choose one between them."
+        )
+    return instant
 
 
 def parse_duration(text: str) -> timedelta | None:
@@ -42,9 +60,9 @@ def parse_duration(text: str) -> timedelta | None:
 def _instant(text: str) -> datetime:
     try:
         instant = datetime.fromisoformat(text.strip())
-        return instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant.astimezone(UTC)
-    except (ValueError, OverflowError):
+    except ValueError:
         raise _invalid_time(text) from None
+    return to_utc(instant)
 
 
 def _invalid_time(text: str) -> MisuseError:

@@ -23,7 +23,7 @@ from lumos.model.change import EventType
 from lumos.model.dataset import Dataset, Schedule
 from lumos.model.job import JobRequest
 from lumos.model.release import DatasetSummary, Release, ReleaseRefresh
-from lumos.model.time_expression import parse_time
+from lumos.model.time_expression import parse_time, to_utc
 from lumos.names import find_dataset, find_datasets
 from lumos.profiles.files import NotProfiled, ScannedDatasets
 from lumos.releases.arrivals import Arrivals, arrivals_of
@@ -106,9 +106,16 @@ class Releases:
         `at` is the time of the release, by default now. Announcing a release again adds datasets,
         without changing the refreshes of those that it already has.
         """
-        name = name.strip()
-        if not name or len(name) > _MAX_NAME_LENGTH:
-            raise MisuseError("Give the release a name of at most 200 characters, such as 2026.11.")
+        if not name or len(name) > _MAX_NAME_LENGTH or name != name.strip():
+            raise MisuseError(
+                f"Give the release a name of at most {_MAX_NAME_LENGTH} characters, without blanks "
+                "at its ends, such as 2026.11."
+            )
+        if not name.isprintable():
+            raise MisuseError(
+                f"The name of the release {name!r} contains a line break or another control "
+                "character. Choose a name such as 2026.11."
+            )
         store, now = self._store(), self._clock()
         moment = now if at is None else _to_utc(at, now)
         earlier = store.releases.get(name)
@@ -452,7 +459,7 @@ def _to_utc(value: str | datetime, now: datetime, *, end: bool = False) -> datet
     """Convert a time that a user entered to UTC; times without a zone are in UTC."""
     if isinstance(value, str):
         return parse_time(value, now=now, end=end)
-    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    return to_utc(value)
 
 
 def _summary(known: KnownDataset, dataset: Dataset) -> DatasetSummary:

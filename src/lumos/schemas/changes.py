@@ -9,7 +9,7 @@ from lumos.errors import MisuseError
 from lumos.model.change import Cause, ChangeEvent, EventType, event_types
 from lumos.model.dataset_pattern import DatasetPattern
 from lumos.model.report import FORMAT_VERSION, Report
-from lumos.model.time_expression import parse_duration, parse_time
+from lumos.model.time_expression import parse_duration, parse_time, to_utc
 from lumos.model.version import ChangeType, CloudVersion
 from lumos.names import find_urn
 from lumos.schemas.findings import ChangeRow, change_rows
@@ -19,6 +19,8 @@ from lumos.store import KnownDataset, Store
 from lumos.store.errors import UnknownDataset
 from lumos.store.history import ChangeLog, EventFilter
 
+# Older events cannot exist, and longer ages may lie before the first year.
+_MAX_AGE: Final = timedelta(days=36_500)
 MILESTONES: Final = (
     EventType.DELETED,
     EventType.RESTORED,
@@ -231,7 +233,9 @@ def _urns(store: Store, text: str) -> frozenset[str]:
 def _parse_time(
     text: str | datetime | None, now: datetime, *, end: bool = False
 ) -> datetime | None:
-    return parse_time(text, now=now, end=end) if isinstance(text, str) else text
+    if isinstance(text, str):
+        return parse_time(text, now=now, end=end)
+    return None if text is None else to_utc(text)
 
 
 def _event_reports(log: ChangeLog, events: Iterator[ChangeEvent]) -> Iterator[EventReport]:
@@ -407,9 +411,7 @@ def forget_old_events(store: Store, age: str | timedelta | None, *, days: int) -
 
 
 def _parse_age(text: str | timedelta) -> timedelta:
-    if isinstance(text, timedelta):
-        return text
-    age = parse_duration(text)
-    if age is None:
+    age = text if isinstance(text, timedelta) else parse_duration(text)
+    if age is None or age > _MAX_AGE:
         raise MisuseError(f"'{text}' is not an age. Use for example 90d, 12h or 30m.")
     return age

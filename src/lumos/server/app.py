@@ -3,8 +3,8 @@
 import asyncio
 import time
 import zlib
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
 from functools import cache, partial
 from http import HTTPStatus
 from pathlib import Path
@@ -45,6 +45,7 @@ from lumos.server.identity import (
     NotAuthenticated,
     OidcVerifier,
     Peer,
+    ProviderUnavailable,
     RateLimiter,
 )
 from lumos.server.openapi import NDJSON, ExtraRoute, document
@@ -68,6 +69,8 @@ _BODY_SECONDS: Final = 30
 _KEEP_ALIVE_SECONDS: Final = 15.0
 _MAX_ID_DIGITS: Final = 18
 _MIN_COMPRESSED_BYTES: Final = 1_000
+# Each member copies the rest of the body.
+_MAX_GZIP_MEMBERS: Final = 100
 _SECURITY_HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-cache",
@@ -110,6 +113,7 @@ _STATUSES: Final[tuple[tuple[type[LumosError], int], ...]] = (
     (UnsupportedBody, 415),
     (TooManyRequests, 429),
     (TooManyStreams, 503),
+    (ProviderUnavailable, 503),
     (TookTooLong, 504),
     (FeatureDisabled, 404),
     (UnknownDataset, 404),
@@ -203,6 +207,8 @@ EXTRA_ROUTES: Final = (
 )  # fmt: skip
 
 
+# In the state of a request that holds a place among the event streams.
+_RESERVED: Final = "reserved_stream"
 _CONNECTED: Final = ServerSentEventMessage(
     data=None, comment="connected", retry=int(POLL_SECONDS * 1000)
 )
@@ -263,7 +269,7 @@ class ApiServer:
             # Litestar would log tracebacks with local values.
             logging_config=None,
         )
-        return RequestLog(litestar, self._metrics)
+        return RequestLog(partial(self._run, litestar), self._metrics)
 
     @asynccontextmanager
     async def _lifespan(self, _app: Litestar) -> AsyncIterator[None]:
@@ -364,14 +370,24 @@ class ApiServer:
 
     def _decompress(self, body: bytes) -> bytes:
         limit = self._options.max_request_bytes
-        unzip = zlib.decompressobj(zlib.MAX_WBITS | 16)
-        try:
-            data = unzip.decompress(body, limit + 1)
-        except zlib.error as problem:
-            raise InvalidArguments(f"The body is not valid gzip: {problem}.") from None
-        if len(data) > limit:
-            raise BodyTooLarge(_too_large(limit))
-        return data
+        members: list[bytes] = []
+        left = limit
+        while body:
+            if len(members) == _MAX_GZIP_MEMBERS:
+                raise BodyTooLarge(f"The body has more than {_MAX_GZIP_MEMBERS} gzip members.")
+            unzip = zlib.decompressobj(zlib.MAX_WBITS | 16)
+            try:
+                data = unzip.decompress(body, left + 1)
+            except zlib.error as problem:
+                raise InvalidArguments(f"The body is not valid gzip: {problem}.") from None
+            if len(data) > left:
+                raise BodyTooLarge(_too_large(limit))
+            if not unzip.eof:
+                raise InvalidArguments("The body is not valid gzip: its end is missing.")
+            members.append(data)
+            left -= len(data)
+            body = unzip.unused_data
+        return b"".join(members)
 
     async def _health(self, _request: Request[Any, Any, Any]) -> Response[Any]:
         return _json(HealthReport(status="ok", version=__version__))
@@ -449,7 +465,7 @@ class ApiServer:
         try:
             await self._admit(request, "read")
             self._switches.require("schema_tracking")
-            self._check_streams()
+            self._reserve_stream(request)
             given = request.headers.get("last-event-id")
             if (given is not None and not given.isascii()) or (given and not given.isdigit()):
                 raise InvalidArguments("Last-Event-ID is not the id of an event of this server.")
@@ -465,19 +481,18 @@ class ApiServer:
 
     async def _follow(self, start: int) -> AsyncGenerator[ServerSentEventMessage, None]:
         """The changes after a position, with comments that keep idle connections open."""
-        with self._open_stream():
-            yield _CONNECTED
-            async for change in self._feed.follow(start, idle_seconds=_KEEP_ALIVE_SECONDS):
-                if change is None:
-                    yield ServerSentEventMessage(data=None, comment="waiting")
-                    continue
-                position, event = change
-                yield ServerSentEventMessage(id=str(position), event=event.type, data=event.body)
+        yield _CONNECTED
+        async for change in self._feed.follow(start, idle_seconds=_KEEP_ALIVE_SECONDS):
+            if change is None:
+                yield ServerSentEventMessage(data=None, comment="waiting")
+                continue
+            position, event = change
+            yield ServerSentEventMessage(id=str(position), event=event.type, data=event.body)
 
     async def _job_events(self, request: Request[Any, Any, Any]) -> Response[Any]:
         try:
             await self._admit(request, "read")
-            self._check_streams()
+            self._reserve_stream(request)
             id = request.query_params.get("id", "")
             if not (id.isascii() and id.isdigit() and len(id) <= _MAX_ID_DIGITS):
                 raise InvalidArguments("The parameter 'id' is not the number of a job.")
@@ -491,27 +506,26 @@ class ApiServer:
         sent: JobReport | None = None
         last_line: JobLogLine | None = None
         idle = 0.0
-        with self._open_stream():
-            yield _CONNECTED
-            while True:
-                current = msgspec.structs.replace(job, result=None, log=(), lease_until=None)
-                # The oldest lines of a long log are dropped, so positions do not identify lines.
-                sent_lines = job.log.index(last_line) + 1 if last_line in job.log else 0
-                new_lines = job.log[sent_lines:]
-                for line in new_lines:
-                    yield ServerSentEventMessage(event="log", data=to_json(line).decode())
-                if current != sent:
-                    yield ServerSentEventMessage(event="job", data=to_json(current).decode())
-                has_news = bool(new_lines) or current != sent
-                sent, last_line = current, job.log[-1] if job.log else None
-                if job.state in FINISHED_STATES:
-                    return
-                idle = 0.0 if has_news else idle + POLL_SECONDS
-                if idle >= _KEEP_ALIVE_SECONDS:
-                    idle = 0.0
-                    yield ServerSentEventMessage(data=None, comment="waiting")
-                await asyncio.sleep(POLL_SECONDS)
-                job = await self._dispatcher.in_thread(self._lumos.jobs.show, job.id)
+        yield _CONNECTED
+        while True:
+            current = msgspec.structs.replace(job, result=None, log=(), lease_until=None)
+            # The oldest lines of a long log are dropped, so positions do not identify lines.
+            sent_lines = job.log.index(last_line) + 1 if last_line in job.log else 0
+            new_lines = job.log[sent_lines:]
+            for line in new_lines:
+                yield ServerSentEventMessage(event="log", data=to_json(line).decode())
+            if current != sent:
+                yield ServerSentEventMessage(event="job", data=to_json(current).decode())
+            has_news = bool(new_lines) or current != sent
+            sent, last_line = current, job.log[-1] if job.log else None
+            if job.state in FINISHED_STATES:
+                return
+            idle = 0.0 if has_news else idle + POLL_SECONDS
+            if idle >= _KEEP_ALIVE_SECONDS:
+                idle = 0.0
+                yield ServerSentEventMessage(data=None, comment="waiting")
+            await asyncio.sleep(POLL_SECONDS)
+            job = await self._dispatcher.in_thread(self._lumos.jobs.show, job.id)
 
     def _event_stream(
         self,
@@ -538,19 +552,22 @@ class ApiServer:
 
         return ServerSentEvent(messages_while_allowed(), headers={"Cache-Control": "no-cache"})
 
-    def _check_streams(self) -> None:
+    def _reserve_stream(self, request: Request[Any, Any, Any]) -> None:
+        """Count a stream from before its first await, so that the limit cannot be exceeded."""
         if self._open_streams >= self._options.event_streams:
             raise TooManyStreams("Too many streams of events are open. Try again later.")
-
-    @contextmanager
-    def _open_stream(self) -> Iterator[None]:
         self._open_streams += 1
         self._metrics.streams.inc()
+        request.scope["state"][_RESERVED] = True
+
+    async def _run(self, app: Litestar, scope: Any, receive: Any, send: Any) -> None:
+        """Run a request and free its stream, also if the stream never begins."""
         try:
-            yield
+            await app(scope, receive, send)
         finally:
-            self._open_streams -= 1
-            self._metrics.streams.dec()
+            if scope.get("state", {}).pop(_RESERVED, False):
+                self._open_streams -= 1
+                self._metrics.streams.dec()
 
     def _problem(
         self, request: Request[Any, Any, Any], error: LumosError, *, status: int | None = None

@@ -5,7 +5,10 @@ import ipaddress
 import threading
 import time
 from collections.abc import Callable, Mapping
+from http import HTTPStatus
 from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from lumos.access.roles import ROLES
 from lumos.access.service import PREFIX, InvalidToken, Tokens
@@ -16,8 +19,23 @@ from lumos.store.tokens import Role
 
 _SCHEME: Final = "bearer "
 _LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
-# Headers that reverse proxies add: with one of them, a local peer only forwards the request.
-_PROXY_HEADERS: Final = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
+# Headers of reverse proxies: if one is set, a local peer only forwards the request.
+_PROXY_PREFIXES: Final = ("x-forwarded-", "x-original-", "x-envoy-", "cf-")
+_PROXY_HEADERS: Final = frozenset(
+    (
+        "forwarded",
+        "via",
+        "x-real-ip",
+        "x-client-ip",
+        "x-cluster-client-ip",
+        "x-proxyuser-ip",
+        "true-client-ip",
+        "fastly-client-ip",
+        "fly-client-ip",
+        "client-ip",
+        "cdn-loop",
+    )
+)
 # Values of Sec-Fetch-Site for an address that a user typed, and for requests of the server's page.
 _ALLOWED_FETCH_SITES: Final = ("none", "same-origin")
 _KEY_CACHE_SECONDS: Final = 300
@@ -32,6 +50,13 @@ class NotAuthenticated(MisuseError):
 
 class NotAllowed(MisuseError):
     """A request that needs a higher role."""
+
+
+class ProviderUnavailable(LumosError):
+    """An OpenID Connect provider that does not answer, or not as one; may succeed later."""
+
+    def __init__(self, issuer: str, reason: str) -> None:
+        super().__init__(f"The OpenID Connect provider {issuer} cannot be used: {reason}.")
 
 
 class Identity(NamedTuple):
@@ -56,7 +81,7 @@ class Peer(NamedTuple):
         False for requests from pages of other sites in a local browser, which have a foreign Host
         (DNS rebinding), Origin or Sec-Fetch-Site.
         """
-        if any(name in self.headers for name in _PROXY_HEADERS):
+        if any(name in _PROXY_HEADERS or name.startswith(_PROXY_PREFIXES) for name in self.headers):
             return False
         if self.headers.get("sec-fetch-site", "none") not in _ALLOWED_FETCH_SITES:
             return False
@@ -146,15 +171,15 @@ class OidcVerifier:
             raise MissingDependency("OpenID Connect", "pyjwt", "server") from None
         self._jwt = jwt
         self._settings = settings
-        self._fetch = fetch or _fetch_json
+        self._fetch = fetch or _discover
         self._lock = threading.Lock()
         self._keys: Any = None
 
     def verify(self, bearer: str) -> Person:
-        """The person of a token; raises NotAuthenticated or NotAllowed."""
+        """The person of a token; raises NotAuthenticated, NotAllowed or ProviderUnavailable."""
         settings = self._settings
         try:
-            key = self._key_client().get_signing_key_from_jwt(bearer)
+            key = self._signing_key(bearer)
             claims = self._jwt.decode(
                 bearer,
                 key.key,
@@ -164,52 +189,88 @@ class OidcVerifier:
                 options={"require": ["exp", "iss", "aud", "sub"]},
                 leeway=30,
             )
-        except self._jwt.PyJWKClientConnectionError as problem:
-            raise LumosError(f"{settings.issuer} did not respond: {problem}.") from None
-        except self._jwt.PyJWTError as problem:
+        except (self._jwt.PyJWTError, TypeError) as problem:
+            # PyJWT raises TypeError for an algorithm of another kind of key.
             raise NotAuthenticated(
                 f"The token of {settings.issuer} is not valid: {problem}."
             ) from None
-        groups = claims.get(settings.role_claim, ())
-        names = [groups] if isinstance(groups, str) else list(groups)
-        roles = [settings.roles[name] for name in names if name in settings.roles]
+        groups = claims.get(settings.role_claim)
+        # Any JSON value may be in a claim; only texts name groups.
+        names = groups if isinstance(groups, list) else [groups]
+        roles = [
+            settings.roles[name]
+            for name in names
+            if isinstance(name, str) and name in settings.roles
+        ]
         if not roles:
             raise NotAllowed(
                 f"None of your {settings.role_claim} has a role here. "
                 "Ask an administrator to add one to server.oidc.roles in lumos.yaml."
             )
         subject = str(claims["sub"])
+        name = claims.get(settings.name_claim)
         role: Any = max(roles, key=lambda each: [*ROLES].index(each))  # type: ignore[arg-type]
-        return Person(subject, str(claims.get(settings.name_claim) or subject), role)
+        return Person(subject, name if isinstance(name, str) and name else subject, role)
+
+    def _signing_key(self, bearer: str) -> Any:
+        """The provider's key for a token; raises PyJWTError if the token names none of its keys."""
+        client = self._key_client()
+        issuer = self._settings.issuer
+        try:
+            client.get_signing_keys()
+        except (self._jwt.PyJWTError, TypeError, ValueError, OSError) as problem:
+            reason = f"its keys at {client.uri} cannot be read ({problem})"
+            raise ProviderUnavailable(issuer, reason) from None
+        try:
+            # Reads the keys again if they may have been replaced.
+            return client.get_signing_key_from_jwt(bearer)
+        except (self._jwt.PyJWKClientConnectionError, ValueError, OSError) as problem:
+            reason = f"its keys at {client.uri} cannot be read again ({problem})"
+            raise ProviderUnavailable(issuer, reason) from None
 
     def _key_client(self) -> Any:
         with self._lock:
             if self._keys is None:
-                issuer = self._settings.issuer.rstrip("/")
-                document = self._fetch(f"{issuer}/.well-known/openid-configuration")
-                if document.get("issuer") != self._settings.issuer:
-                    raise LumosError(
-                        f"The provider calls itself {document.get('issuer')!r}, but "
-                        f"server.oidc.issuer is {self._settings.issuer!r}. They must be the same."
+                issuer = self._settings.issuer
+                document = self._fetch(issuer)
+                if document.get("issuer") != issuer:
+                    raise ProviderUnavailable(
+                        issuer,
+                        f"it calls itself {document.get('issuer')!r}, but server.oidc.issuer is "
+                        f"{issuer!r}. They must be the same",
                     )
-                self._keys = self._jwt.PyJWKClient(
-                    str(document["jwks_uri"]), lifespan=_KEY_CACHE_SECONDS, timeout=_TIMEOUT_SECONDS
-                )
+                try:
+                    self._keys = self._jwt.PyJWKClient(
+                        str(document.get("jwks_uri")),
+                        lifespan=_KEY_CACHE_SECONDS,
+                        timeout=_TIMEOUT_SECONDS,
+                    )
+                except (self._jwt.PyJWTError, ValueError):
+                    reason = "its discovery document has no valid 'jwks_uri'"
+                    raise ProviderUnavailable(issuer, reason) from None
             return self._keys
 
 
-def _fetch_json(url: str) -> Mapping[str, Any]:
-    from lumos.http.client import HttpClient, TimeLimits
+def _discover(issuer: str) -> Mapping[str, Any]:
+    """The discovery document of a provider."""
+    from lumos.http.client import HttpClient, HttpError, TimeLimits
     from lumos.http.pooled_transport import PooledTransport
     from lumos.model.json_codec import decode_json
 
+    url = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
     limits = TimeLimits(connect=_TIMEOUT_SECONDS, read=_TIMEOUT_SECONDS)
-    response = HttpClient(PooledTransport(limits=limits)).send("GET", url)
-    if response.status != 200:
-        raise LumosError(f"{url} answered with status {response.status}.")
-    document = decode_json(response.body)
+    try:
+        response = HttpClient(PooledTransport(limits=limits)).send("GET", url)
+    except HttpError as problem:
+        raise ProviderUnavailable(issuer, str(problem)) from None
+    if response.status != HTTPStatus.OK:
+        raise ProviderUnavailable(issuer, f"{url} answered with status {response.status}")
+    try:
+        document = decode_json(response.body)
+    except msgspec.DecodeError as problem:
+        raise ProviderUnavailable(issuer, f"{url} is not valid JSON ({problem})") from None
     if not isinstance(document, dict):
-        raise LumosError(f"{url} is not a JSON object.")
+        raise ProviderUnavailable(issuer, f"{url} is not a JSON object")
     return document
 
 

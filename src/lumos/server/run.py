@@ -3,6 +3,7 @@
 import gc
 import logging
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -58,6 +59,8 @@ def serve(
         )
     if (certificate is None) != (key is None):
         raise MisuseError("TLS needs --tls-certificate and --tls-key. Give both.")
+    if certificate is not None and key is not None:
+        _check_tls(certificate, key)
     app = ApiServer(
         lumos,
         ServerOptions(
@@ -123,6 +126,33 @@ def _running_jobs(lumos: Lumos, workers: int) -> Iterator[None]:
 
 def _log_outcome(job: "JobSummary", outcome: str) -> None:
     _log.info("job", extra={"facts": {"job": job.id, "kind": job.kind, "outcome": outcome}})
+
+
+def _check_tls(certificate: Path, key: Path) -> None:
+    """Load the certificate and its key, so that nothing is announced if they cannot be used."""
+    for file, option in ((certificate, "--tls-certificate"), (key, "--tls-key")):
+        try:
+            file.read_bytes()
+        except OSError as problem:
+            raise MisuseError(f"{option} {file} cannot be read: {problem.strerror}.") from None
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(
+            # Without a password, OpenSSL would ask for it on the terminal.
+            certificate,
+            key,
+            password=lambda: _no_password(key),
+        )
+    except ssl.SSLError as problem:
+        reason = (
+            f"{key} is not the key of the certificate {certificate}"
+            if problem.reason in ("KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH")
+            else f"{certificate} and {key} are not a certificate and its key in PEM format"
+        )
+        raise MisuseError(f"{reason} ({problem.reason or problem}).") from None
+
+
+def _no_password(key: Path) -> str:
+    raise MisuseError(f"{key} is protected by a password. Give a key without one.")
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -467,7 +467,7 @@ class ScheduleRegistry:
             is_new = connection.execute(statement, row).first() is not None
             if is_new:
                 details = f"{record.cron} {record.timezone}: {record.kind}"
-                self._audit(connection, "schedule add", record.name, details=details)
+                self._audit(connection, "schedule add", record.name, details=details, after=record)
             return is_new
 
     def schedule(self, name: str) -> ScheduleRecord | None:
@@ -499,11 +499,12 @@ class ScheduleRegistry:
     def remove(self, name: str) -> bool:
         """Remove a schedule and the record of its due times; its jobs stay."""
         with self._database.writing() as connection:
-            found = connection.execute(delete(schedule).where(schedule.c.name == name)).rowcount
+            statement = delete(schedule).where(schedule.c.name == name).returning(*schedule.c)
+            row = connection.execute(statement).one_or_none()
             connection.execute(delete(schedule_run).where(schedule_run.c.schedule == name))
-            if found:
-                self._audit(connection, "schedule remove", name)
-        return bool(found)
+            if row is not None:
+                self._audit(connection, "schedule remove", name, before=_schedule_record(row))
+        return row is not None
 
     def pause(self, name: str, *, paused: bool, next_due: datetime | None = None) -> None:
         """Pause a schedule, or resume it with its next due time."""
@@ -514,9 +515,19 @@ class ScheduleRegistry:
             connection.execute(update(schedule).where(schedule.c.name == name).values(values))
             self._audit(connection, "schedule pause" if paused else "schedule resume", name)
 
-    def _audit(self, connection: Connection, action: str, name: str, *, details: str = "") -> None:
+    def _audit(
+        self,
+        connection: Connection,
+        action: str,
+        name: str,
+        *,
+        details: str = "",
+        before: ScheduleRecord | None = None,
+        after: ScheduleRecord | None = None,
+    ) -> None:
         now = self._jobs.now(connection)
-        audit.append(connection, [audit.new_entry(action, name, at=now, details=details)])
+        entry = audit.new_entry(action, name, at=now, details=details, before=before, after=after)
+        audit.append(connection, [entry])
 
     def reschedule(self, record: ScheduleRecord) -> None:
         """Give a schedule another cron expression, time zone and next due time."""

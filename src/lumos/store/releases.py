@@ -38,7 +38,10 @@ class ReleaseRecords:
                 self._jobs.insert(connection, each)
             details = f"datasets: {len(rows):,}"
             at = self._jobs.now(connection)
-            entry = audit.new_entry("release notify", release.name, at=at, details=details)
+            after = {"release": release, "datasets": [row["urn"] for row in rows]}
+            entry = audit.new_entry(
+                "release notify", release.name, at=at, details=details, after=after
+            )
             audit.append(connection, [entry])
 
     def update(
