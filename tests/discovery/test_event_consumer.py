@@ -434,7 +434,7 @@ def test_changes_that_no_event_has_named_are_reported(caplog: pytest.LogCaptureF
     assert "missed" not in watch.counts
     watch.consumer.reconcile(missing())
     assert watch.counts["missed"] == 1
-    assert "a scan found 1 change that no event had named: lake/lost" in caplog.text
+    assert "a scan found 1 change that no event had reported: lake/lost" in caplog.text
     assert watch.counts["reconciliations"] == 2
 
 

@@ -186,7 +186,7 @@ def test_a_column_that_is_only_passed_on_by_a_star_is_unread(workplace: Path) ->
     repository.commit({"models/stops.sql": f"select stop_id, zone from {source}\n"})
     (finding,) = repository.check().findings
     assert (finding.path, finding.category, finding.affected) == ("kind", "unread", None)
-    assert "also removed by SELECT * from copy" in finding.message
+    assert "models that lose it too, since they use SELECT *: copy" in finding.message
 
 
 def test_what_reads_a_column_after_a_star_breaks(workplace: Path) -> None:

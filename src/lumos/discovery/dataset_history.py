@@ -57,7 +57,7 @@ class DatasetSuccession:
     def continue_predecessors(
         self, transaction: Transaction, found: FoundDataset, urn: Urn, *, name: str
     ) -> tuple[ChangeEvent, ...]:
-        """Rename the predecessor of a dataset; if it is then recorded, merge the others into it."""
+        """Rename the predecessor of a dataset, and merge the other predecessors into it."""
         renamed: tuple[ChangeEvent, ...] = ()
         old = self._known_at(transaction, found.renamed_from)
         if old is not None and transaction.known(str(urn)) is None:
@@ -68,7 +68,7 @@ class DatasetSuccession:
     def merge_predecessors(
         self, transaction: Transaction, found: FoundDataset, urn: Urn
     ) -> tuple[ChangeEvent, ...]:
-        """Merge the datasets that are now part of a dataset, if the dataset is recorded."""
+        """Merge the predecessors of a dataset into it, if the dataset is recorded."""
         events = []
         for path in filter(None, (found.renamed_from, *found.merged_from)):
             old, current = self._known_at(transaction, path), transaction.known(str(urn))
@@ -83,7 +83,7 @@ class DatasetSuccession:
     ) -> KnownDataset | None:
         """Return the dataset from which a found dataset was split; None if it is already recorded.
 
-        A part may be found later than the others, such as a file that could not be read before.
+        A part may be found later than the other parts, for example after a file became readable.
         """
         old = self._known_at(transaction, found.split_from)
         if old is None or old.state == "missing" or (old.state == "split" and known is not None):

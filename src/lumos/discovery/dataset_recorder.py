@@ -78,9 +78,10 @@ class RecordingOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _RecordedBatch:
-    """What is recorded of a batch of datasets, loaded when it is needed.
+    """The records of a batch of datasets; their aspects and annotations are loaded when needed.
 
-    `known` are the records that found datasets are compared with, `own` those of the same source.
+    Found datasets are compared with the records in `known`. `own` are the URNs of the records that
+    the same source wrote.
     """
 
     def __init__(
@@ -106,7 +107,7 @@ class _RecordedBatch:
 
     @cached_property
     def contested(self) -> dict[str, AnnotationsByReporter]:
-        """The annotations of datasets that not only their source annotates."""
+        """The annotations of datasets that have annotations from others than their source."""
         return self._store.annotations.contested(self._own) if self._own else {}
 
     @cached_property
@@ -121,7 +122,7 @@ class _RecordedBatch:
         return self._store.aspects_of("governance", self._urns)
 
     def needs_update(self, urn: str, found: FoundDataset) -> bool:
-        """Whether the statistics, location or source annotations of unchanged data are new."""
+        """Whether statistics, location or source annotations are new although the data is not."""
         if self.locations.get(urn) != found.location:
             return True
         by_class = found.statistics.bytes_by_class
@@ -179,9 +180,9 @@ class DatasetRecorder:
     def record(
         self, datasets: Iterable[tuple[Urn, FoundDataset]], *, of_any_source: bool = False
     ) -> Iterator[RecordingOutcome]:
-        """Record found datasets, except those that are the same as their records.
+        """Record found datasets, except those that equal their records.
 
-        With `of_any_source`, these may also be the records of scans of other sources.
+        With `of_any_source`, records that scans of other sources wrote are compared as well.
         """
         remaining = iter(datasets)
         while batch := list(islice(remaining, _BATCH_SIZE)):
@@ -299,7 +300,7 @@ class DatasetRecorder:
     def remove(
         self, transaction: Transaction, known: KnownDataset, location: Location | None = None
     ) -> None:
-        """Record that a dataset is deleted; its history is kept."""
+        """Record that a dataset was deleted; its history remains."""
         cloud_version = CloudVersion.parse(known.cloud_version).next(prefix=self._prefix)
         deleted = replace(
             known, state="missing", cloud_version=str(cloud_version), updated_at=self._at
@@ -335,7 +336,7 @@ class DatasetRecorder:
         return tuple(event for event in events if event is not None)
 
     def _is_unchanged(self, found: FoundDataset, recorded: _RecordedBatch, urn: str) -> bool:
-        """Whether data and schema are as recorded, and also the metadata and history of a table."""
+        """Whether data, schema and, for tables, metadata and history are the same as recorded."""
         known = recorded.known[urn]
         if (known.state, known.content) != ("live", found.content):
             return False
@@ -371,7 +372,7 @@ class DatasetRecorder:
         succession = self._succession
         stored = {} if known is None else transaction.annotations.get(known.urn)
         metadata = found.source_metadata
-        if known is not None and self._became_loose_files(stored, found, known):
+        if known is not None and self._is_no_longer_table(stored, found, known):
             metadata = SourceMetadata()
         inherited = InheritedAnnotations()
         if (origin := succession.split_origin(transaction, found, known)) is None:
@@ -443,10 +444,10 @@ class DatasetRecorder:
         )
 
     @staticmethod
-    def _became_loose_files(
+    def _is_no_longer_table(
         annotations: AnnotationsByReporter, found: FoundDataset, known: KnownDataset
     ) -> bool:
-        """Whether a table has become loose files, so that the metadata of its log is obsolete."""
+        """Whether a table lost its log, so that the recorded metadata of the log is obsolete."""
         if found.source_metadata is not None or known.format == found.format:
             return False
         version = AnnotationKey("", "property", f"{known.platform}.{OF_TABLE}version")
@@ -460,7 +461,7 @@ class DatasetRecorder:
         known: KnownDataset | None,
         annotations: AnnotationsByReporter,
     ) -> "_RecordedPast":
-        """Record the schema changes in a table's log since the last scan, or all if it is new."""
+        """Record the schema changes in a table's log since the last scan; for new tables, all."""
         table = found.table
         is_continued = known is None or (known.format == found.format and known.state == "live")
         if table is None or not is_continued or not self._tracks_schemas:

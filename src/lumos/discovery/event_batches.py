@@ -7,11 +7,11 @@ from typing import Final
 
 from lumos.sources.events import ReceivedMessage
 
-# A batch is closed when no event has arrived for this long.
+# A batch is complete when no event has arrived for this long.
 QUIET_SECONDS: Final = 0.25
 # The longest time between the first event of a batch and its scan.
 MAX_DELAY: Final = 5.0
-# This many late messages at once are a backlog; the batch then waits until they have all arrived.
+# This many late messages at once are a backlog; the batch then waits until all have arrived.
 BACKLOG_MESSAGES: Final = 50
 BACKLOG_QUIET_SECONDS: Final = 2.0
 MAX_BACKLOG_DELAY: Final = 120.0
@@ -25,9 +25,10 @@ class EventBuffer:
     """Messages that are collected until their batch is scanned; thread-safe.
 
     A batch is ready when events stop arriving, when its first message has waited as long as the
-    last scan took, or when the buffer is full. So a fast scan makes small batches and short delays,
-    and a slow one makes large batches instead of falling behind. A backlog, such as the objects of
-    a large copy or of a time without a watcher, is one batch as far as the buffer allows.
+    last scan took, or when the buffer is full. So fast scans lead to small batches and short
+    delays, and slow scans to large batches, so that they do not fall behind. A backlog, such as the
+    objects of a large copy or of a time without a watcher, is one batch as far as the buffer
+    allows.
     `changed` is notified of new messages; `clock` is for intervals and `now` for times of day.
     """
 
@@ -53,7 +54,7 @@ class EventBuffer:
         self._is_backlog = False
 
     def add(self, messages: Sequence[ReceivedMessage]) -> None:
-        """Add messages; a message that was delivered again replaces the first one."""
+        """Add messages; a message that is delivered again replaces its first delivery."""
         with self._changed:
             now = self._clock()
             if not self._waiting:
@@ -84,19 +85,19 @@ class EventBuffer:
 
     @property
     def size(self) -> int:
-        """The number of messages that are not finished."""
+        """The number of messages that were received and not scanned yet."""
         with self._changed:
             return len(self._taken) + len(self._waiting)
 
     @property
     def oldest_sent_at(self) -> float | None:
-        """When the first message that is not finished was sent; None if there is none."""
+        """When the first message in the buffer was sent; None if the buffer is empty."""
         with self._changed:
             first = next(chain(self._taken.values(), self._waiting.values()), None)
             return None if first is None else first.sent_at
 
     def renew_leases(self, age: float) -> list[str]:
-        """The receipts of messages whose leases are so old, which from now on count as new."""
+        """The receipts of messages whose leases are older than `age`; their age becomes zero."""
         with self._changed:
             now = self._clock()
             due = list(takewhile(lambda each: now - self._leased_at[each] > age, self._leased_at))
@@ -136,7 +137,7 @@ class EventBuffer:
             self._delay = min(max(QUIET_SECONDS, seconds), MAX_DELAY)
 
     def put_back(self, *, wait: float) -> None:
-        """Keep the messages of the batch, and retry them after some seconds."""
+        """Return the messages of the batch to the buffer, to retry them after `wait` seconds."""
         with self._changed:
             for receipt in self._taken.keys() & self._waiting.keys():
                 self._events -= len(self._taken[receipt].events)

@@ -1,4 +1,4 @@
-"""Consumes storage events: receives messages, scans what they name, and acknowledges them."""
+"""Consumes storage events: receives messages, scans the changed paths, and acknowledges."""
 
 import logging
 import threading
@@ -22,29 +22,30 @@ from lumos.storage.table_roots import table_root_in
 from lumos.store.database import LockHeld
 
 _RECEIVE_SECONDS: Final = 2.0
-_FULL_SECONDS: Final = 0.2
-_LOCK_SECONDS: Final = 1.0
+_FULL_BUFFER_WAIT: Final = 0.2
+_LOCKED_WAIT: Final = 1.0
 _MAX_WAIT: Final = 300.0
-# After this many consecutive failures, the whole source is scanned instead of the named paths.
+# After this many consecutive failures, the whole source is scanned instead of the changed paths.
 _MAX_FAILURES: Final = 3
-# Messages that are nearly as old as the queue keeps them: others have probably been deleted.
+# The share of the queue's retention period after which a message is treated as nearly expired:
+# others have probably been deleted.
 _EXPIRY_SHARE: Final = 0.9
-# How long an event may arrive after a scan of the whole source has found its change.
+# An event may arrive this long after a scan of the whole source has found its change.
 _LATE_SECONDS: Final = 60.0
 _MAX_LAGS: Final = 500
 _BACKLOG_SECONDS: Final = 10.0
 _log = logging.getLogger(__name__)
 
-# Scans a source: only changed paths, or as a whole.
+# A function that scans a source: only the given paths or, for None, the whole source.
 ScanSource = Callable[[SourceSettings, Collection[str] | None], IngestReport]
 
 
 class EventConsumer:
     """Watches sources by the events of one event source.
 
-    A thread receives messages into a buffer, which is limited so that the rest stays in the queue.
-    `process` scans what the messages of a batch name and acknowledges them afterwards. The scan
-    compares with the storage itself, so duplicated, late and reordered messages change nothing.
+    A thread receives messages into a buffer of limited size; further messages stay in the queue.
+    `process` scans the paths in the messages of a batch and acknowledges the messages afterwards.
+    The scan reads the storage itself, so duplicated, late and reordered messages do no harm.
     """
 
     def __init__(
@@ -74,15 +75,16 @@ class EventConsumer:
         self._failures = 0
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._receive, name=events.name, daemon=True)
-        # Changes that only a scan of the whole source has found so far, by their location.
-        self._unexplained: dict[str, float] = {}
+        # The changes that a scan of the whole source found and no event has reported so far, with
+        # the time of the scan, by the path in their URN.
+        self._unreported: dict[str, float] = {}
         self._last_missed = 0
         self._backlog = Backlog()
         self._backlog_at = 0.0
         self._last_event_at: float | None = None
 
     def start(self) -> None:
-        """Start to receive; raises EventSourceFailed if that is not possible."""
+        """Start to receive messages; raises EventSourceFailed if that is not possible."""
         self.events.open()
         self._thread.start()
 
@@ -99,15 +101,15 @@ class EventConsumer:
         return self._buffer.ready_at
 
     def process(self, scan: ScanSource) -> list[IngestReport]:
-        """Scan what the messages of a batch name, then acknowledge them.
+        """Scan the paths in the messages of a batch, then acknowledge the messages.
 
-        A batch that cannot be scanned is kept and tried again. After three failures, the sources
+        A batch that cannot be scanned is tried again. After three failures, the sources
         are scanned as a whole, so that no message can block those that follow.
         """
         messages = self._buffer.take()
         started = self._clock()
-        named = self._named_paths(messages)
-        self._explain(frozenset[str]().union(*(paths for _, paths in named)))
+        changed = self._changed_paths(messages)
+        self._mark_reported(frozenset[str]().union(*(paths for _, paths in changed)))
         is_expired = self._is_expired(messages)
         if is_expired:
             _log.warning(
@@ -118,7 +120,7 @@ class EventConsumer:
         scans_whole = is_expired or self._failures >= _MAX_FAILURES
         reports = []
         try:
-            for watched, paths in named:
+            for watched, paths in changed:
                 if paths or is_expired:
                     report = scan(watched.source, None if scans_whole else paths)
                     for problem in report.problems:
@@ -127,7 +129,7 @@ class EventConsumer:
                     reports.append(report)
         except LockHeld as locked:
             _log.info("Waiting: %s", locked)
-            self._buffer.put_back(wait=_LOCK_SECONDS)
+            self._buffer.put_back(wait=_LOCKED_WAIT)
             return reports
         except Exception:
             self._failures += 1
@@ -150,25 +152,25 @@ class EventConsumer:
         return reports
 
     def reconcile(self, report: IngestReport) -> None:
-        """Record which changes a scan of the whole source has found without events."""
+        """Note the changes that a scan of the whole source found, to detect missed events."""
         self._counts["reconciliations"] += 1
-        self._settle(all_changes=True)
+        self._count_missed(all_changes=True)
         now = self._clock()
         # Databases notify of changed schemas, not of changed rows.
-        unnamed = {"MODIFIED", None} if self.events.root else {None}
-        urns = [each.urn for each in report.datasets if each.event not in unnamed]
+        ignored = {"MODIFIED", None} if self.events.root else {None}
+        urns = [each.urn for each in report.datasets if each.event not in ignored]
         for urn in (*urns, *report.missing):
-            self._unexplained["/".join(Urn.parse(urn).path)] = now
+            self._unreported["/".join(Urn.parse(urn).path)] = now
         self.save_status()
 
     def save_status(self) -> None:
         """Report the current status."""
-        self._settle()
+        self._count_missed()
         self._refresh_backlog()
         lags = sorted(self._lags)
         oldest = self._buffer.oldest_sent_at
         if oldest is not None:
-            # While batches fail or take long, nothing is finished and the lag grows nevertheless.
+            # The lag also grows while batches fail or take long and none is finished.
             waiting = self._now() - oldest
             lags = [max(each, waiting) for each in lags or [waiting]]
         self._report_status(
@@ -186,12 +188,12 @@ class EventConsumer:
             )
         )
 
-    def _named_paths(
+    def _changed_paths(
         self, messages: Sequence[ReceivedMessage]
     ) -> list[tuple[WatchedSource, frozenset[str]]]:
         """The changed paths of each source."""
         events = {(event.path, event.type) for message in messages for event in message.events}
-        named = []
+        changed = []
         for watched, roots in self._roots:
             types = watched.event_types
             below = frozenset(
@@ -199,8 +201,8 @@ class EventConsumer:
                 for path, kind in events
                 if kind in types and any(is_below(path, root) for root in roots)
             )
-            named.append((watched, below))
-        return named
+            changed.append((watched, below))
+        return changed
 
     def _is_expired(self, messages: Sequence[ReceivedMessage]) -> bool:
         retention = self.events.retention_seconds
@@ -226,7 +228,7 @@ class EventConsumer:
                 if lease is not None and (due := self._buffer.renew_leases(lease / 2)):
                     self.events.keep(due)
                 if self._buffer.is_full:
-                    self._stop.wait(_FULL_SECONDS)
+                    self._stop.wait(_FULL_BUFFER_WAIT)
                     continue
                 messages = self.events.receive(_RECEIVE_SECONDS)
                 if messages:
@@ -243,7 +245,7 @@ class EventConsumer:
                 self._stop.wait(min(_MAX_WAIT, 2.0**failures))
 
     def _sort(self, messages: Sequence[ReceivedMessage]) -> None:
-        """Buffer messages about watched sources; settle the others at once."""
+        """Buffer messages about watched sources; reject or acknowledge all others at once."""
         self._counts["received"] += len(messages)
         self._counts["delivered_again"] += sum(each.delivery > 1 for each in messages)
         malformed = [each for each in messages if each.outcome == "malformed"]
@@ -287,32 +289,32 @@ class EventConsumer:
                     return True
         return False
 
-    def _settle(self, *, all_changes: bool = False) -> None:
-        """Count changes as missed for which no event has arrived in time."""
+    def _count_missed(self, *, all_changes: bool = False) -> None:
+        """Count the changes for which no event has arrived in time as missed."""
         now = self._clock()
         due = [
             urn_path
-            for urn_path, found_at in self._unexplained.items()
+            for urn_path, found_at in self._unreported.items()
             if all_changes or now - found_at > _LATE_SECONDS
         ]
         for urn_path in due:
-            del self._unexplained[urn_path]
+            del self._unreported[urn_path]
         if not due:
             return
         self._counts["missed"] += len(due)
         log = _log.warning if len(due) > self._last_missed else _log.info
         log(
-            "%s: a scan found %s that no event had named: %s. Check the notifications of the "
+            "%s: a scan found %s that no event had reported: %s. Check the notifications of the "
             "storage: lumos watch status",
             self.events.name, plural(len(due), "change"), ", ".join(due[:3]),
         )  # fmt: skip
         self._last_missed = len(due)
 
-    def _explain(self, paths: Collection[str]) -> None:
-        """Events have named these paths, so their changes were not missed."""
+    def _mark_reported(self, paths: Collection[str]) -> None:
+        """Forget the changes at these paths: events have reported them, so they were not missed."""
         if self.events.root and paths:
-            self._unexplained.clear()
-        if not self._unexplained:
+            self._unreported.clear()
+        if not self._unreported:
             return
         folders: set[str] = set()
         named: set[str] = set()
@@ -323,13 +325,13 @@ class EventConsumer:
             if location.endswith("/"):
                 folders.add(location.rstrip("/"))
             named.update(_with_parents(location.rstrip("/")))
-        for urn_path in list(self._unexplained):
+        for urn_path in list(self._unreported):
             base = urn_path
             if "{" in base:
                 # Names of files may be patterns, such as `orders_{date}.csv`.
                 base = base.partition("{")[0].rpartition("/")[0]
             if base in named or not folders.isdisjoint(_with_parents(base)):
-                del self._unexplained[urn_path]
+                del self._unreported[urn_path]
 
     def _refresh_backlog(self) -> None:
         if self._clock() - self._backlog_at < _BACKLOG_SECONDS and self._backlog_at:
@@ -342,7 +344,7 @@ class EventConsumer:
 
 
 def _with_parents(location: str) -> Iterator[str]:
-    """A location and the folders that it lies in."""
+    """A location and all folders that contain it."""
     while location:
         yield location
         location = location.rpartition("/")[0]

@@ -85,12 +85,12 @@ def ingest(
 ) -> IngestReport:
     """Scan the sections if given, else the paths, else the configured sources; record changes.
 
-    A failing source does not stop the others. Sources on the same server, and those that need
-    Spark, are read one after another, all others at the same time. Every change is committed to
-    the store together with its notifications and its entry in the catalog outbox. If the process is
-    killed, the next run publishes and sends what is left in both outboxes. Spark is only started
-    for lakes and samples. With `changed`, only lakes that contain one of these paths are scanned,
-    and only around them.
+    A failing source does not stop the others. Sources on the same server are read one after
+    another, and so are sources that need Spark; all others are read in parallel. Every change is
+    committed to the store together with its notifications and its entry in the catalog outbox. If
+    the process is killed, the next run publishes and sends the rest of both outboxes. Spark is only
+    started for lakes and samples. `changed` limits the scan to these paths and the lakes that
+    contain them.
     """
     started = monotonic()
     if publisher is not None:
@@ -143,7 +143,7 @@ def ingest(
                 raise
             return _ScannedTarget(failures=(source_failure(target.address, problem),))
 
-    # By object: several sources may read one database.
+    # Results by id(target), since several sources may read one database.
     scanned: dict[int, _ScannedTarget] = {}
 
     def scan_group(group: Sequence[ScanTarget]) -> None:
@@ -198,7 +198,7 @@ class _ScannedTarget(NamedTuple):
 
 
 def _groups_without_shared_limits(targets: ScanTargets) -> list[list[ScanTarget]]:
-    """Targets in groups by server; those that need Spark are the first group."""
+    """Targets in groups by server; the first group has the targets that need Spark, if any."""
     groups: dict[str, list[ScanTarget]] = {}
     for each in targets.all:
         if isinstance(each, LakeTarget) or isinstance(each.source, SampledSource):
@@ -213,14 +213,14 @@ def _reads_by_urn(
     scan: OpenScan, discovery: Discovery, settings: Settings
 ) -> list[tuple[str, DatasetRead]]:
     """The reads that a source reported, by URN."""
-    found = []
+    reads = []
     for read in discovery.reads:
         urn = str(scan.target.source.urn(read.path, environment=settings.environment))
         run = f"{scan.scan.source}/{read.reader}/{read.position}"
         at = scan.scan.finished_at
         dataset = UrnReference(urn=urn)
-        found.append((urn, DatasetRead(dataset=dataset, reader=read.reader, at=at, run=run)))
-    return found
+        reads.append((urn, DatasetRead(dataset=dataset, reader=read.reader, at=at, run=run)))
+    return reads
 
 
 def build_report(
@@ -275,7 +275,7 @@ def build_report(
 
 
 def _join(reports: Sequence[Sequence[DatasetReport]], *, count: int) -> Sequence[DatasetReport]:
-    """The reports of several scans on `count` datasets; the last of several reports on one."""
+    """The reports of several scans on `count` datasets; for each dataset, only the last report."""
     if len(reports) == 1 and len(reports[0]) == count:
         return reports[0]
     last = {each.urn: number for number, each in enumerate(chain.from_iterable(reports))}

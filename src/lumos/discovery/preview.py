@@ -36,7 +36,7 @@ def discover(
 ) -> DiscoverReport:
     """Scan the paths and report their datasets; nothing is recorded.
 
-    `write_config` is a file for a configuration of these sources; an existing one is only replaced
+    `write_config` is a file for a configuration of these sources; an existing file is only replaced
     with `force`.
     """
     if write_config is None:
@@ -133,7 +133,7 @@ def _scan_lakes(
 
 @contextmanager
 def _temporary_state(settings: Settings, state: str) -> Iterator[tuple[str, StorageAccess]]:
-    """A folder for the results of tasks that is deleted afterwards."""
+    """A folder for the results of tasks, whose contents are deleted afterwards."""
     from lumos.discovery.lake.manifest import ManifestStore
     from lumos.spark.session import is_local
 

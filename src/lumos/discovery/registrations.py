@@ -1,8 +1,8 @@
 """The tables and partitions of a metastore at its last scan, stored for `lumos reconcile`.
 
-They are rows of Parquet files (parts) of limited size, so that neither a scan nor a reader has to
-hold all of them in memory. A part is named by the hash of its rows, so a scan that finds the same
-registrations only writes a new index.
+These registrations are rows of Parquet files (parts) of limited size, so that neither a scan nor a
+reader holds all of them in memory. A part is named by the hash of its rows, so a scan that finds
+the same registrations only writes a new index.
 """
 
 import hashlib
@@ -175,7 +175,7 @@ class RegistrationWriter:
             self._flush()
 
     def finish(self) -> None:
-        """Write what is left, then the index."""
+        """Write the remaining rows, then the index."""
         self._flush()
         self._store.write_index(self._name, self._index)
 

@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 class RecordedChange(NamedTuple):
-    """How a scan changed a dataset, and how many of the changes are undetermined."""
+    """Whether a dataset is new, changed or unchanged, and its number of undetermined changes."""
 
     change: ScanChange
     undetermined: int = 0
@@ -47,9 +47,9 @@ class RecordedView(msgspec.Struct, frozen=True, kw_only=True):
 class RecordedScan(NamedTuple):
     """The discovery of a scan, without its datasets, and what was recorded.
 
-    `changes` are those of all datasets by URN, `breaking` the numbers of breaking changes by event.
-    `missing` datasets are recorded as deleted. `unconfirmed` ones were not found either, but may
-    still exist, so they are kept.
+    `changes` has the change of each dataset by URN, and `breaking` the number of breaking changes
+    by event. `missing` datasets are recorded as deleted. `unconfirmed` datasets were not found
+    either, but may still exist, so they stay live.
     """
 
     discovery: Discovery
@@ -65,7 +65,7 @@ class RecordedScan(NamedTuple):
 
 
 class _RecordedDatasets:
-    """What is kept of recorded datasets until the scan ends; the rest is in the store."""
+    """The data of recorded datasets that is needed until the scan ends."""
 
     def __init__(self) -> None:
         self.reports: CompressedList[DatasetReport] = CompressedList(DatasetReport)
@@ -136,7 +136,7 @@ class ScanRecorder:
         self._urn_of = partial(source.urn, environment=settings.environment)
 
     def load_memories(self, paths: Collection[str]) -> dict[str, "StoredMemory"]:
-        """The schema memories of datasets by path, also those that scans of other roots stored."""
+        """The schema memories of datasets by path, also if scans of other roots stored them."""
         identities = self._identify(paths, self._store.states(source=self._scan.source))
         return load_memories(
             self._store, {path: str(each.urn) for path, each in identities.items()}
@@ -200,7 +200,7 @@ class ScanRecorder:
         gone = store.known_datasets(missing)
         locations = store.aspects_of("location", missing)
         with store.transaction() as transaction:
-            # A split can only be recorded when all of its parts are.
+            # A split can only be recorded after all of its parts.
             splits = recorder.record_splits(transaction, parts)
             for dataset in gone.values():
                 recorder.remove(transaction, dataset, locations.get(dataset.urn))
@@ -259,7 +259,7 @@ class ScanRecorder:
     def _identify(
         self, paths: Collection[str], known: Collection[str]
     ) -> dict[str, _RecordedIdentity]:
-        """Return the dataset that each path of a lake is recorded as.
+        """Return the URN and path under which the dataset at each path of a lake is recorded.
 
         The pattern of a dataset may begin above the scanned root, so that the root only contains a
         part of it. If a scan of a parent folder records the dataset, the part is not recorded. If a
@@ -336,7 +336,7 @@ class ScanRecorder:
         *,
         accept_removals: bool,
     ) -> tuple[list[str], list[str]]:
-        """Return the datasets that are deleted, and those that are missing but may still exist."""
+        """Return the datasets that were deleted, and those that are missing but may still exist."""
         source = self._source
         live = [urn for urn, state in states.items() if state == "live"]
         if isinstance(source, TableSource):

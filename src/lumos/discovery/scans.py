@@ -62,7 +62,7 @@ def check_state(state_uri: str, access: StorageAccess) -> None:
 
 
 class OpenScan(NamedTuple):
-    """A scan that holds the lock of its source, and the last one that finished."""
+    """A scan that holds the lock of its source, and the last finished scan."""
 
     target: ScanTarget
     scan: FinishedScan
@@ -124,7 +124,7 @@ class SourceScanner:
     def begin(self, target: ScanTarget) -> Iterator[OpenScan]:
         """Lock a target while it is scanned and recorded.
 
-        If that fails, the manifest of the last scan is kept and that of this scan is deleted.
+        If the scan fails, the manifest of the last scan is kept, and the new manifest is deleted.
         """
         if isinstance(target, LakeTarget):
             _ = self._spark
@@ -135,7 +135,7 @@ class SourceScanner:
             scan_id = f"{number:06d}-{uuid.uuid4().hex[:8]}"
             finished_at = datetime.now(UTC)
             if last is not None:
-                # Even if the clock was set back.
+                # Later than the last scan, even if the clock was set back.
                 finished_at = max(finished_at, last.finished_at + timedelta(microseconds=1))
             scan = FinishedScan(
                 source=target.source_id,
@@ -290,7 +290,7 @@ def sample_source(
 
 
 def stored_schema_loader(store: Store, source: TableSource, environment: str) -> EarlierSchemas:
-    """Return a function that finds the last scan of a live dataset of a source."""
+    """Return a function that loads the recorded schema of a live dataset of a source."""
     source_id = f"{source.identity}:{source.scope}"
     recorded, annotations = store.known(source=source_id), store.annotations.reported(source_id)
 

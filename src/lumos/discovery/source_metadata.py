@@ -1,8 +1,8 @@
 """Metadata that a source reports in addition to schemas, merged with annotations of users.
 
-The last reported metadata is stored as annotations of the data source. So a description that came
-from the source is updated by it, and one that a user wrote is not. The metadata is also shown in
-the properties, prefixed with the platform's name.
+The last reported metadata is stored as annotations of the data source. So the source updates a
+description that it reported before, but not a description that a user wrote. The metadata is also
+shown in the properties, prefixed with the platform's name.
 """
 
 from collections.abc import Iterator, Mapping

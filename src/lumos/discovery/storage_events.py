@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 class StorageEvents:
-    """The events of watched sources: how to get them, and how far watchers are behind them."""
+    """Sets up the events of watched sources, and reports how far watchers are behind them."""
 
     def __init__(self, settings: Callable[[], Settings], store: ConfiguredStore) -> None:
         self._settings = settings
         self._store = store
 
     def setup(self, address: str, *, dry_run: bool = False) -> "EventSetupReport":
-        """Let an S3 bucket or prefix, or a PostgreSQL database, send events. Can be repeated.
+        """Let an S3 bucket or prefix, or a PostgreSQL database, send events; safe to repeat.
 
         Creates a queue and a notification of the bucket, or an event trigger of the database.
         Other notifications of the bucket are kept.
@@ -31,7 +31,7 @@ class StorageEvents:
         return setup_events(address, self._sources, dry_run=dry_run)
 
     def teardown(self, address: str, *, dry_run: bool = False) -> "EventSetupReport":
-        """Remove what `setup` has created, and nothing else."""
+        """Remove only what `setup` has created."""
         from lumos.sources.events.factory import teardown_events
 
         return teardown_events(address, self._sources, dry_run=dry_run)

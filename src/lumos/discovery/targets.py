@@ -75,7 +75,7 @@ class ScanTargets(NamedTuple):
 
 
 class NoUsableSource(MisuseError):
-    """None of several sources can be used; each has a problem of its own."""
+    """None of several sources can be used, each because of another problem."""
 
     def __init__(self, failures: tuple[Problem, ...]) -> None:
         self.failures = failures
@@ -121,13 +121,13 @@ def resolve_targets(
             return problem
         return [DatabaseTarget(source)]
 
-    # At the same time: a server that does not answer must not delay the others.
+    # Sources are checked in parallel: a server that does not answer must not delay the others.
     with ThreadPoolExecutor(_MAX_CHECKS) as threads:
         running = [threads.submit(copy_context().run, resolve, each) for each in usable]
         resolved = [each.result() for each in running]
-    found = [target for each in resolved if isinstance(each, list) for target in each]
-    lakes = [each for each in found if isinstance(each, LakeTarget)]
-    databases = [each for each in found if isinstance(each, DatabaseTarget)]
+    targets = [target for each in resolved if isinstance(each, list) for target in each]
+    lakes = [each for each in targets if isinstance(each, LakeTarget)]
+    databases = [each for each in targets if isinstance(each, DatabaseTarget)]
     unusable = [
         (section, each)
         for section, each in zip(usable, resolved, strict=True)
@@ -198,7 +198,7 @@ def source_failure(source: str, problem: LumosError) -> Problem:
 def source_name(source: Any) -> str:
     """The name of a source in messages: its own name or its address, without secrets."""
     paths: tuple[str, ...] = next(
-        (found for key in _ADDRESS_KEYS if (found := getattr(source, key, ()))), ()
+        (values for key in _ADDRESS_KEYS if (values := getattr(source, key, ()))), ()
     )
     address = getattr(source, "connection_string", None) or getattr(source, "host", None) or ""
     return source.name or f"{source.type} {', '.join(paths) or address}".strip()

@@ -15,10 +15,10 @@ _log = logging.getLogger(__name__)
 
 
 class EventCounts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
-    """Numbers since the watcher was started; messages unless stated otherwise.
+    """Counts since the start of the watcher; of messages unless stated otherwise.
 
-    `foreign` are about objects that are not watched, `ignored` about something else than objects.
-    `missed` are changes that a scan of the whole source has found and that no event had named.
+    `foreign` messages are about objects that are not watched, `ignored` messages are not about
+    objects. `missed` are changes that a scan of the whole source found and no event had reported.
     """
 
     received: int = 0
@@ -36,7 +36,7 @@ class EventCounts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False
 
 
 class EventStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """One event source: how far behind it is, what waits, and what has happened so far.
+    """The status of an event source: its lag, its unprocessed messages, and its counts so far.
 
     Lag is the time from the change of an object until its effect was stored, and at least the age
     of the oldest message that the watcher holds. `buffered` messages are in the memory of the
@@ -81,7 +81,7 @@ class WatchStatusFiles:
 
     def read(self) -> WatchStatusReport:
         """The status of all event sources."""
-        found = []
+        statuses = []
         try:
             names = self._storage.files(self._folder)
         except OSError as problem:
@@ -92,7 +92,7 @@ class WatchStatusFiles:
                 continue
             try:
                 data = self._storage.read(f"{self._folder}/{name}")
-                found.append(msgspec.json.decode(data, type=EventStatus))
+                statuses.append(msgspec.json.decode(data, type=EventStatus))
             except (OSError, msgspec.MsgspecError) as problem:
                 _log.warning("A status of the watcher cannot be read: %s", problem)
-        return WatchStatusReport(event_sources=tuple(sorted(found, key=lambda each: each.name)))
+        return WatchStatusReport(event_sources=tuple(sorted(statuses, key=lambda each: each.name)))

@@ -29,14 +29,14 @@ from lumos.sources.events.factory import create_event_sources
 from lumos.store.database import LockHeld
 
 # How often unsent messages are retried.
-_SENDING_INTERVAL: Final = 30.0
+_RETRY_SEND_INTERVAL: Final = 30.0
 _MAX_PROBLEMS: Final = 20
 _MAX_MISSING: Final = 3
-# How often an event source that could not be opened is tried again.
+# How often Lumos tries again to open an event source that could not be opened.
 _REOPEN_INTERVAL: Final = 60.0
-_STATUS_SECONDS: Final = 10.0
-# How often a wait for events looks whether watching has ended.
-_STOP_SECONDS: Final = 0.5
+_SAVE_STATUS_INTERVAL: Final = 10.0
+# How often a wait for events checks whether watching has ended.
+_CHECK_STOP_INTERVAL: Final = 0.5
 # By default, the Spark UI keeps the last thousand jobs in memory.
 _SMALL_UI_HISTORY: Final = {
     "spark.ui.retainedJobs": "20",
@@ -55,7 +55,7 @@ _log = logging.getLogger(__name__)
 
 
 class WatchReport(Report, frozen=True, kw_only=True):
-    """The number of polls (`looks`) and of failed ones, and what successful scans found.
+    """The number of polls (`looks`) and of failed polls, and what successful scans found.
 
     A dataset is counted once for each scan. `changes` are new, changed and missing datasets.
     `batches` are batches of events.
@@ -73,7 +73,7 @@ class WatchReport(Report, frozen=True, kw_only=True):
 class SourceWatcher:
     """Watches the sources of a configuration.
 
-    `scan` scans one source and records changes, and `scan_changed` looks at changed paths only.
+    `scan` scans one source and records changes; `scan_changed` only scans changed paths.
     `begun` is called with the name and interval of each source, and `started` after each start of
     Spark. Events about files in `state` are ignored.
     """
@@ -120,7 +120,7 @@ class SourceWatcher:
                 for each in reopened
             ]
             if self._settings.notifications.destinations:
-                polled.append(PolledSource("messages", _SENDING_INTERVAL, self._send))
+                polled.append(PolledSource("messages", _RETRY_SEND_INTERVAL, self._send))
             self._start_spark(watched, stop)
             counts = poll(
                 polled,
@@ -157,7 +157,7 @@ class SourceWatcher:
         ]
 
     def _start_consumer(self, consumer: EventConsumer) -> bool:
-        """Start to receive events; if that fails, the sources are polled and it is tried again."""
+        """Start to receive events; return False if that fails, so that sources are polled."""
         try:
             consumer.start()
         except (LumosError, OSError) as problem:
@@ -176,7 +176,7 @@ class SourceWatcher:
     def _polled_source(
         self, watched: WatchedSource, interval: float | None, stop: threading.Event
     ) -> "PolledSource":
-        """How a source is scanned as a whole; rarely, if events name its changes."""
+        """A source to scan as a whole at its interval, which is longer if events report changes."""
         name, seconds = source_name(watched.source), interval or watched.polling_interval
         if self._events.consumer_of(watched) is not None:
             name = f"{name}{_BY_EVENTS}, and as a whole"
@@ -195,7 +195,7 @@ class SourceWatcher:
         return PolledSource(name, seconds, poll_source)
 
     def _process(self, stop: threading.Event, consumer: EventConsumer) -> None:
-        """Scan what a batch of events names."""
+        """Scan the paths that a batch of events reports."""
 
         def scan(section: SourceSettings, changed: Collection[str] | None) -> IngestReport:
             return self._scan_source(section, stop, changed=changed)
@@ -265,7 +265,7 @@ class SourceWatcher:
 
 
 class _EventLoop:
-    """Waits for the next poll, and meanwhile has batches of events processed."""
+    """Waits for the next poll, and processes batches of events in the meantime."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
@@ -282,7 +282,7 @@ class _EventLoop:
         process: Callable[[EventConsumer], None],
         seconds: float,
     ) -> bool:
-        """Process batches for some seconds; return whether watching has ended."""
+        """Process batches for a number of seconds; return whether watching has ended."""
         deadline = monotonic() + seconds
         while not stop.is_set():
             due = [(each.ready_at, each) for each in self.consumers]
@@ -291,7 +291,7 @@ class _EventLoop:
             for consumer in ready:
                 if not stop.is_set():
                     process(consumer)
-            if monotonic() - self._status_at > _STATUS_SECONDS:
+            if monotonic() - self._status_at > _SAVE_STATUS_INTERVAL:
                 self._status_at = monotonic()
                 for consumer in self.consumers:
                     consumer.save_status()
@@ -301,7 +301,7 @@ class _EventLoop:
             if ready:
                 continue
             next_ready = min((at for at, _ in due if at is not None), default=deadline)
-            wait = min(remaining, _STOP_SECONDS, max(0.01, next_ready - monotonic()))
+            wait = min(remaining, _CHECK_STOP_INTERVAL, max(0.01, next_ready - monotonic()))
             with self.changed:
                 self.changed.wait(wait)
         return True
@@ -316,7 +316,7 @@ class _EventLoop:
 
 
 class _ProblemLog:
-    """Logs new problems of one source, and datasets that newly cannot be found."""
+    """Logs the problems and missing datasets of one source that the last scan did not have."""
 
     def __init__(self) -> None:
         self._problems: frozenset[tuple[str, str]] = frozenset()
@@ -347,7 +347,7 @@ class _ProblemLog:
 
 
 class _SharedSpark:
-    """A Spark session that is kept between scans, because starting one takes longer than a scan."""
+    """A Spark session that stays open between scans: starting one takes longer than a scan."""
 
     def __init__(self, settings: SparkSettings, started: Callable[[], None]) -> None:
         self._settings = settings
@@ -387,7 +387,7 @@ def _needs_spark(section: SourceSettings) -> bool:
 
 
 def watched_sources(settings: Settings) -> Iterator[WatchedSource]:
-    """The sources of `change_detection`, or else all sources, that this version can watch."""
+    """The sources of `change_detection` (or else all sources) that can be watched."""
     if settings.change_detection.enabled is False:
         raise MisuseError(
             "change_detection.enabled is false, so nothing is watched. Set it to true, or leave "
@@ -470,7 +470,7 @@ class PollCounts(NamedTuple):
 
 
 class _Schedule:
-    """When a source is polled next, and how often it has failed in a row."""
+    """The time of the next poll of a source, and its number of failures in a row."""
 
     def __init__(self, source: PolledSource, due_at: float) -> None:
         self.source = source
@@ -487,7 +487,7 @@ def poll(
     failed: ReportPollFailure,
     once: bool = False,
 ) -> PollCounts:
-    """Poll every source at its interval until `stopped` returns True, or only `once`.
+    """Poll every source at its interval until `stopped` returns True; with `once`, a single time.
 
     `stopped` waits for the given seconds and returns whether to stop. `random` returns numbers
     between 0 and 1.

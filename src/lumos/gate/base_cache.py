@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 
 class BaseStoreCache:
-    """The cached store of a merge base, by a hash of everything it is built from."""
+    """The cached store of a merge base; its file name is a hash of everything it is built from."""
 
     def __init__(
         self,
@@ -70,8 +70,8 @@ class BaseStoreCache:
             self.is_restored = True
 
     def save(self, file: Path) -> None:
-        """Save a copy of a store, and delete the least recently used ones."""
-        # Renamed when complete, since another run may read it and this run may be killed.
+        """Save a copy of a store, and delete the least recently used copies."""
+        # The file is renamed when complete: another run may read it, or this run may be killed.
         temporary = self._file.with_suffix(f".{os.getpid()}.tmp")
         try:
             self._folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The baseline in `.lumos/baseline.yaml`: known findings when a repository introduced the gate.
+"""The baseline in `.lumos/baseline.yaml`: findings from before a repository used the gate.
 
 Its findings do not block the change that adds the file. Like waivers, they have no effect after
 that change is merged. Missing documentation is accepted until it is written.
@@ -37,7 +37,7 @@ def parse_baseline(text: str, *, file: str = FILE) -> Baseline:
 
 
 def read_baseline(root: Path) -> Baseline:
-    """The baseline of a repository; an empty one if it has none."""
+    """The baseline of a repository; an empty baseline if it has no file."""
     file = root / FILE
     try:
         text = file.read_text(encoding="utf-8")

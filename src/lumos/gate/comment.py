@@ -30,7 +30,7 @@ _INVALID_IN_LABELS: Final = re.compile(r"[^\w ./-]")
 
 
 class CommentStyle(NamedTuple):
-    """The limits of comments on a forge; without `has_html`, it renders no folding and no diagrams.
+    """The limits of comments on a forge; if `has_html` is False, it renders no HTML or diagrams.
 
     The marker is not displayed. It identifies the comment to update.
     """
@@ -41,7 +41,7 @@ class CommentStyle(NamedTuple):
 
 
 def render_comment(report: GateReport, style: CommentStyle) -> str:
-    """The comment with its marker and as many items per list as fit; the others are counted."""
+    """The comment with its marker and as many items per list as fit; other items are counted."""
     texts = (f"{style.marker}\n\n{_render(report, style, items)}" for items in _ITEM_LIMITS)
     return next(text for text in texts if len(text) <= style.max_length)
 
@@ -53,12 +53,12 @@ def render_markdown(report: GateReport) -> str:
 
 def _render(report: GateReport, style: CommentStyle, items: int) -> str:
     open_findings = [each for each in report.findings if each.is_open and each.level != "note"]
-    judged = [each for each in open_findings if each.category != "documentation"]
+    impact_findings = [each for each in open_findings if each.category != "documentation"]
     undocumented = [each for each in open_findings if each.category == "documentation"]
     lines = [f"**{report.headline.replace('This changes', 'This PR changes', 1)}.**", ""]
-    if judged:
-        lines += [*_owner_table(judged, items), ""]
-        advice = dict.fromkeys(text for each in judged for text in each.recommendations)
+    if impact_findings:
+        lines += [*_owner_table(impact_findings, items), ""]
+        advice = dict.fromkeys(text for each in impact_findings for text in each.recommendations)
         if advice:
             lines += ["**Recommendations**", ""]
             lines += [
@@ -91,7 +91,7 @@ def _owner_table(findings: Sequence[GateFinding], items: int) -> Iterator[str]:
             by_owner.setdefault(owner, []).append(each)
     yield "| owner | breaking | undetermined | affected datasets |"
     yield "|---|--:|--:|---|"
-    # Those without an owner come last.
+    # Findings without an owner come last.
     for owner in sorted(by_owner, key=lambda name: (not name, name))[:items]:
         count = [sum(each.level == level for each in by_owner[owner]) for level in _LEVELS]
         names = dict.fromkeys(

@@ -1,4 +1,4 @@
-"""Required documentation: of what a change adds or modifies, and of datasets in the store.
+"""Checks required documentation: of datasets that a change touches, and of those in the store.
 
 For a change, documentation comes from files of the head revision (dbt, data contracts, snapshots,
 Avro, JSON Schema, `.schema` files and comments above SQL) and from the store given by --lineage.
@@ -164,18 +164,18 @@ class _Declarations:
 def _read_documentation(
     repository: GitRepository, revisions: Revisions, names: set[str]
 ) -> tuple[DeclaredSchema, ...]:
-    """The documentation of some datasets in all YAML files of dbt, including unchanged ones."""
+    """The documentation of the named datasets in all YAML files of dbt, changed or not."""
     encoded_names = [name.encode() for name in names]
     files = {
         path: blob for path, blob in revisions.files[1].items() if path.lower().endswith(_YAML)
     }
-    found: list[DeclaredSchema] = []
+    declarations: list[DeclaredSchema] = []
     for path, data in repository.read(files) if encoded_names else ():
         if any(name in data for name in encoded_names):
             # If the change touches the file, there is already a remark that it cannot be read.
             with suppress(UnreadableSchema):
-                found += read_dbt_documentation(path, data)
-    return tuple(found)
+                declarations += read_dbt_documentation(path, data)
+    return tuple(declarations)
 
 
 def _annotations_in_sql(data: bytes) -> DeclaredAnnotations:

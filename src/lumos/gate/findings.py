@@ -44,7 +44,7 @@ def findings_of(
     diff: DatasetDiff,
     *,
     declared: GateLocation | None,
-    names: Callable[[str], str],
+    replace_urns: Callable[[str], str],
     locations: Mapping[Hop, GateLocation],
     is_model: bool = False,
     new_files: Collection[str] = (),
@@ -53,11 +53,11 @@ def findings_of(
 ) -> Iterator[GateFinding]:
     """The findings of the changes of one dataset: one per change and affected dataset.
 
-    `is_model` means that SQL of the repository creates the dataset, so all of its lineage is known.
-    A model in one of the `new_files` had no columns before that it could lose. A model in one of
-    the `files` of the repository still works if it only passes on a removed column by `SELECT *`;
-    what reads the column there is judged by itself. Only a declared schema (`declared_urns`)
-    requires the column.
+    `replace_urns` replaces the URNs in a text by display names. `is_model` means that SQL of the
+    repository creates the dataset, so all of its lineage is known. A model in one of `new_files`
+    had no columns before that it could lose. A model in one of `files` that only passes on a
+    removed column with `SELECT *` still works, unless its schema is declared (`declared_urns`);
+    readers of the model's column get findings of their own.
     """
     by_path: dict[str, ChangeReport] = {}
     # The most severe change of a column comes first.
@@ -65,7 +65,7 @@ def findings_of(
         by_path.setdefault(change.path, change)
     rows = {(row.path, row.kind): row for row in diff.changes}
     affecting_paths: set[str] = set()
-    losing: dict[str, list[str]] = {}
+    losing_models: dict[str, list[str]] = {}
     for row in report.downstream:
         reasons: dict[str, list[ReasonReport]] = {}
         for reason in row.reasons:
@@ -75,7 +75,7 @@ def findings_of(
             passes_on = is_star and reason.file in files and row.urn not in declared_urns
             for path in _paths_behind(reason, report, rows):
                 if passes_on and by_path[path].kind in _REMOVALS:
-                    losing.setdefault(path, []).append(names(row.urn))
+                    losing_models.setdefault(path, []).append(replace_urns(row.urn))
                 else:
                     reasons.setdefault(path, []).append(reason)
         for path, reasons_of_path in reasons.items():
@@ -83,14 +83,14 @@ def findings_of(
             change = by_path[path]
             judged_change = rows.get((path, change.kind))
             yield _downstream_finding(
-                change, judged_change, row, reasons_of_path, declared, names, locations
+                change, judged_change, row, reasons_of_path, declared, replace_urns, locations
             )
     for change in report.changes:
         if change.path not in affecting_paths:
             judged_change = rows.get((change.path, change.kind))
             yield _change_finding(
-                change, judged_change, report, declared, names,
-                losing.get(change.path, ()), is_model=is_model,
+                change, judged_change, report, declared, replace_urns,
+                losing_models.get(change.path, ()), is_model=is_model,
             )  # fmt: skip
 
 
@@ -150,7 +150,7 @@ def _downstream_finding(
     downstream: DownstreamReport,
     reasons: Sequence[ReasonReport],
     declared: GateLocation | None,
-    names: Callable[[str], str],
+    replace_urns: Callable[[str], str],
     locations: Mapping[Hop, GateLocation],
 ) -> GateFinding:
     is_breaking = any(each.verdict == "BREAKING" for each in reasons)
@@ -168,20 +168,20 @@ def _downstream_finding(
         ),
         level="error" if is_breaking else "warning",
         rule=change.kind,
-        dataset=names(change.urn),
+        dataset=replace_urns(change.urn),
         path=change.path,
         before=_text(change.before),
         after=_text(change.after),
-        affected=names(downstream.urn),
+        affected=replace_urns(downstream.urn),
         owners=downstream.owners,
-        message=f"{_describe(change, names)} and {verb} {names(downstream.urn)}{owner}: "
-        f"{names(reason.text)}{position}",
-        reason=names(reason.text),
+        message=f"{_describe(change, replace_urns)} and {verb} "
+        f"{replace_urns(downstream.urn)}{owner}: {replace_urns(reason.text)}{position}",
+        reason=replace_urns(reason.text),
         clause=reason.clause,
         declared=declared,
         used=used,
-        trail=tuple(_trail(reason.path, declared, names, locations)),
-        recommendations=tuple(map(names, downstream.recommendations)),
+        trail=tuple(_trail(reason.path, declared, replace_urns, locations)),
+        recommendations=tuple(map(replace_urns, downstream.recommendations)),
         urn=change.urn,
         affected_urn=downstream.urn,
         category="breaking" if is_breaking else "undetermined",
@@ -193,13 +193,13 @@ def _downstream_finding(
 def _trail(
     path: Sequence[str],
     declared: GateLocation | None,
-    names: Callable[[str], str],
+    replace_urns: Callable[[str], str],
     locations: Mapping[Hop, GateLocation],
 ) -> Iterator[GateStep]:
     step_locations = [declared, *(locations.get(hop) for hop in pairwise(path))]
     for step, location in zip(path, step_locations, strict=False):
         urn, _, column = step.partition("#")
-        yield GateStep(dataset=names(urn), column=column, location=location)
+        yield GateStep(dataset=replace_urns(urn), column=column, location=location)
 
 
 def _change_finding(
@@ -207,14 +207,14 @@ def _change_finding(
     judged_change: ChangeRow | None,
     report: ImpactReport,
     declared: GateLocation | None,
-    names: Callable[[str], str],
-    losing: Sequence[str],
+    replace_urns: Callable[[str], str],
+    losing_models: Sequence[str],
     *,
     is_model: bool,
 ) -> GateFinding:
     """A change that affects no known reader; it is undetermined if readers may be unknown.
 
-    `losing` are models that lose the same column, since they select all columns.
+    `losing_models` are models that lose the same column, since they select all columns.
     """
     affects_consumers = (
         judged_change is not None and judged_change.consumer in _INCOMPATIBLE_VERDICTS
@@ -235,10 +235,11 @@ def _change_finding(
     elif affects_consumers:
         category = "unread"
         reason = "no known reader is affected, and the lineage is complete"
-        if losing:
-            listed, more = few(list(dict.fromkeys(losing)), _MAX_LISTED)
+        if losing_models:
+            listed, more = few(list(dict.fromkeys(losing_models)), _MAX_LISTED)
             others = f" and {more:,} more" if more else ""
-            reason += f"; also removed by SELECT * from {', '.join(listed)}{others}"
+            models = f"{', '.join(listed)}{others}"
+            reason += f"; models that lose it too, since they use SELECT *: {models}"
     elif judged_change is not None and judged_change.storage is Verdict.BREAKING:
         category = "storage"
         reason = "no reader is affected, but earlier data cannot be read with the new schema"
@@ -248,13 +249,13 @@ def _change_finding(
         fingerprint=_fingerprint(change, "", ()),
         level=level,
         rule=change.kind,
-        dataset=names(change.urn),
+        dataset=replace_urns(change.urn),
         path=change.path,
         before=_text(change.before),
         after=_text(change.after),
         affected=None,
         owners=(),
-        message=f"{_describe(change, names)}: {reason}",
+        message=f"{_describe(change, replace_urns)}: {reason}",
         reason=reason,
         clause=None,
         declared=declared,
@@ -266,8 +267,8 @@ def _change_finding(
     )
 
 
-def _describe(change: ChangeReport, names: Callable[[str], str]) -> str:
-    dataset = names(change.urn)
+def _describe(change: ChangeReport, replace_urns: Callable[[str], str]) -> str:
+    dataset = replace_urns(change.urn)
     if change.kind == "reordered":
         return f"The columns of {dataset} were reordered"
     if not change.path:

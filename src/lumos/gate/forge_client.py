@@ -128,8 +128,8 @@ class ForgeClient:
     def publish(self, text: str, *, may_create: bool = True) -> tuple[CommentStatus, str | None]:
         """Create or update the comment; return the status and its address.
 
-        After a failure that leaves it unknown whether a comment was created, the comments are read
-        again, so that there is never a second one.
+        If a request fails and may have created a comment nevertheless, the comments are read again,
+        so that there is never a second comment.
         """
         state = RetryState(self._retries)
         try:
@@ -170,17 +170,17 @@ class ForgeClient:
         """The comments that start with the marker, oldest first."""
         forge = self._forge
         address: str | None = forge.first_page()
-        found: list[ForgeComment] = []
+        comments: list[ForgeComment] = []
         for _ in range(_MAX_PAGES):
             if address is None:
-                return found
+                return comments
             response = self._send("GET", address)
             page = self._decode(response)
             try:
                 for row in forge.rows(page):
                     comment = forge.comment(row)
                     if comment.text.startswith(forge.style.marker) and forge.is_candidate(row):
-                        found.append(comment)
+                        comments.append(comment)
                 address = forge.next_page(response, page)
             except (AttributeError, KeyError, TypeError) as problem:
                 raise self._unexpected_response(response) from problem

@@ -37,7 +37,7 @@ class Forge(ABC):
     kind: ClassVar[str]
     title: ClassVar[str]
     style: ClassVar[CommentStyle]
-    # Errors recommend the first of them.
+    # Error messages recommend the first variable.
     token_variables: ClassVar[tuple[str, ...]]
     repository_variables: ClassVar[tuple[str, ...]]
     number_variables: ClassVar[tuple[str, ...]]
@@ -45,7 +45,7 @@ class Forge(ABC):
     api_variable: ClassVar[str]
     default_api: ClassVar[str]
     update_method: ClassVar[str] = "PUT"
-    # How to give the token the permission that it needs.
+    # Advice in error messages: how to give the token the permission that it needs.
     permission: ClassVar[str]
 
     def __init__(self, repository: str, number: int, *, api: str, token: Secret, key: str) -> None:
@@ -160,7 +160,7 @@ class GitLab(Forge):
     title = "GitLab"
     style = CommentStyle(max_length=1_000_000)
     token_variables = ("GITLAB_TOKEN", "CI_JOB_TOKEN")
-    # A merge request from a fork belongs to the project that it is for.
+    # A merge request from a fork belongs to the target project.
     repository_variables = ("CI_MERGE_REQUEST_PROJECT_PATH", "CI_PROJECT_PATH", "CI_PROJECT_ID")
     number_variables = ("CI_MERGE_REQUEST_IID", "CHANGE_ID")
     base_variables = ("CI_MERGE_REQUEST_TARGET_BRANCH_NAME",)
@@ -289,7 +289,7 @@ def find_forge(
 
 
 def forge_class(environment: Mapping[str, str], kind: str | None) -> type[Forge]:
-    """The forge of a kind, or else the one whose CI system is running."""
+    """The forge of a kind, or else the forge whose CI system runs this process."""
     if kind is not None:
         if kind not in FORGES:
             raise UnknownName("forge", kind, FORGES)

@@ -70,8 +70,8 @@ class SqlModel(NamedTuple):
 class RevisionDeclarations(NamedTuple):
     """Schemas and models in files, and remarks on files that could not be read.
 
-    `readers` are SQL texts, by path, from which lineage is read instead of the files; files with an
-    empty text are ignored.
+    `readers` has SQL texts by path, from which lineage is read instead of the files; a file with an
+    empty text is ignored.
     """
 
     schemas: tuple[DeclaredSchema, ...] = ()
@@ -94,7 +94,7 @@ def dbt_dialect(repository: GitRepository, commit: str) -> str | None:
 
 
 def type_dialect(sql_dialect: str | None, *sides: Files) -> Dialect:
-    """The dialect of types in DDL and dbt: as given, or the dialect that has most of the types."""
+    """The dialect of types in DDL and dbt: as given, or the one that knows most of the types."""
     given = DIALECT_OF_PLATFORM.get(sql_dialect or "")
     if given is not None:
         return given
@@ -173,7 +173,7 @@ def read_declarations(
 
 
 def migration_paths(files: Files) -> dict[str, str]:
-    """The paths of migrations among some files, and the folder that each belongs to."""
+    """The paths of the migrations among `files`, each with the folder of its migrations."""
     return {
         path: folder
         for path, data in files
@@ -292,8 +292,8 @@ def pair_declarations(
 ) -> tuple[ComparedSchemas, ...]:
     """Pair the declarations of both revisions, by kind: several kinds may declare one dataset.
 
-    Of incomplete declarations, only columns in both revisions are compared, and types only if
-    both have one.
+    If a declaration is incomplete, only columns that both revisions have are compared, and types
+    only if both revisions declare one.
     """
     sides: dict[SchemaKind, tuple[dict[str, DeclaredSchema], dict[str, DeclaredSchema]]] = {}
     for index, side in enumerate((before, after)):
@@ -316,7 +316,7 @@ def _pair(
             before[urn] = DatasetSchema(urn=urn, schema=first, format=declared_before.format)
             after[urn] = DatasetSchema(urn=urn, schema=second, format=declared_after.format)
         elif kind != "dbt":
-            # A model exists even without an entry in schema.yml; its SQL file is what counts.
+            # The SQL file of a model decides whether it exists, not its entry in schema.yml.
             for each, side in ((declared_before, before), (declared_after, after)):
                 if each is not None and each.complete:
                     side[urn] = DatasetSchema(urn=urn, schema=each.schema, format=each.format)

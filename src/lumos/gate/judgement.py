@@ -1,4 +1,4 @@
-"""Judges the change between two commits, in a temporary store (`workspace.py`).
+"""Finds the impact of the changes between two commits, in a temporary store (`workspace.py`).
 
 No code of the repository is executed.
 """
@@ -154,7 +154,7 @@ def judge_change(
                 report,
                 diff,
                 declared=_declaration(diff, revisions),
-                names=names,
+                replace_urns=names,
                 locations=locations,
                 is_model=folded_name(diff.urn) in models,
                 new_files=new_files,
@@ -208,7 +208,7 @@ def judge_change(
 
 
 def _has_name_rules(settings: Settings) -> bool:
-    """Whether SQL may refer to a dataset by another name."""
+    """Whether settings let SQL refer to a dataset by another name."""
     return bool(settings.sql_names) or settings.sql_name_from is not None
 
 
@@ -222,7 +222,7 @@ def _policy(
     if path is None:
         return current, []
     blobs = [repository.files(commit, (Path(path).suffix,)).get(path) for commit in (old, new)]
-    # A configuration that the head does not contain is not committed, unless the change deleted it.
+    # A configuration that is missing in the head was not committed, or the change deleted it.
     if blobs[0] == blobs[1] or (blobs[1] is None) != (file is None):
         return current, []
     text = "" if blobs[0] is None else dict(repository.read({path: blobs[0]}))[path].decode()
@@ -268,7 +268,7 @@ def _model_diffs(revisions: Revisions, urns: ModelUrns) -> Iterator[tuple[Datase
     after = {(each.file, each.name): each for each in revisions.after.models}
     by_name = {each.name.lower(): each for each in revisions.after.models}
     for old in revisions.before.models:
-        # No lineage mentions a model that reads nothing known and that nothing reads.
+        # A model without known inputs and readers has no lineage, and so no URN in it.
         urn = urns.urn(old) or table_urn([old.name])
         new = after.get((old.file, old.name)) or by_name.get(old.name.lower())
         rows: list[ChangeRow] = []
@@ -285,7 +285,7 @@ def _model_diffs(revisions: Revisions, urns: ModelUrns) -> Iterator[tuple[Datase
 
 
 def _unparsed_models(revisions: Revisions, urns: ModelUrns) -> Iterator[tuple[str, SqlModel]]:
-    """The models that could be parsed before the change only, with their URNs."""
+    """The models that could only be parsed before the change, with their URNs."""
     before = {each.name.lower(): each for each in revisions.before.models}
     for model in revisions.after.models:
         old = before.get(model.name.lower())
@@ -447,24 +447,25 @@ def _report(
 ) -> GateReport:  # fmt: skip
     open_findings = [each for each in findings if each.is_open]
     undocumented = [each for each in open_findings if each.category == "documentation"]
-    judged = [each for each in open_findings if each.category != "documentation"]
-    count = {
-        level: sum(each.level == level for each in judged) for level in ("error", "warning", "note")
+    impact_findings = [each for each in open_findings if each.category != "documentation"]
+    counts = {
+        level: sum(each.level == level for each in impact_findings)
+        for level in ("error", "warning", "note")
     }
     affected = {each.affected for each in findings if each.affected is not None}
-    is_breaking = bool(count["error"]) or any(each.blocks for each in undocumented)
+    is_breaking = bool(counts["error"]) or any(each.blocks for each in undocumented)
     verdict: GateVerdict = (
-        "breaking" if is_breaking else "undetermined" if count["warning"] else "passed"
+        "breaking" if is_breaking else "undetermined" if counts["warning"] else "passed"
     )
     approved = sum(each.level == "error" and not each.is_open for each in findings)
-    if count["error"]:
-        outcome = f"; {plural(count['error'], 'breaking change')}"
+    if counts["error"]:
+        outcome = f"; {plural(counts['error'], 'breaking change')}"
     elif approved:
         outcome = f"; {plural(approved, 'breaking change')} approved, no others"
     else:
         outcome = "; nothing breaks"
-    if not count["error"] and count["warning"]:
-        outcome = f"; {plural(count['warning'], 'change')} undetermined"
+    if not counts["error"] and counts["warning"]:
+        outcome = f"; {plural(counts['warning'], 'change')} undetermined"
     if undocumented:
         verb = "lacks" if len(undocumented) == 1 else "lack"
         outcome += f"; {plural(len(undocumented), 'dataset')} {verb} required documentation"
@@ -479,9 +480,9 @@ def _report(
         summary=GateSummary(
             schemas=schemas,
             affected=len(affected),
-            breaking=count["error"],
-            undetermined=count["warning"],
-            notes=count["note"],
+            breaking=counts["error"],
+            undetermined=counts["warning"],
+            notes=counts["note"],
             waived=len(findings) - len(open_findings),
             undocumented=len(undocumented),
         ),

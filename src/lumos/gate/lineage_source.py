@@ -26,7 +26,7 @@ _SQLITE_HEADER: Final = b"SQLite format 3\0"
 _STORE_FILE: Final = "lumos.db"
 _SNAPSHOT_FILE: Final = "store.jsonl"
 _MANIFEST: Final = "manifest.json"
-_DBT_MARK: Final = b"schemas.getdbt.com/dbt/manifest"
+_DBT_MANIFEST_ID: Final = b"schemas.getdbt.com/dbt/manifest"
 _MAX_MANIFEST_BYTES: Final = 64 * 1024 * 1024
 _HEAD_BYTES: Final = 65_536
 
@@ -52,7 +52,7 @@ class LineageSource:
     ) -> None:
         """An `optional` source may contain no lineage; others then raise an error."""
         self._optional = optional
-        # Files that were read, whose names may mean datasets that are not known yet.
+        # Files with lineage, to be read again when the datasets in the repository are known.
         self._files: Path | None = None
         self._open_configured = open_configured
         self.path: Path | None = None if text == LOCAL else Path(text)
@@ -106,7 +106,7 @@ class LineageSource:
     def resolve_names(self, workspace: LineageWorkspace, *, dialect: str | None) -> None:
         """Read files with lineage again, now that the datasets of the repository are known.
 
-        The names of tables in them then mean these datasets.
+        Names of tables in the files are then resolved to these datasets.
         """
         if self._files is not None:
             workspace.lineage.ingest(self._files, dialect=dialect)
@@ -135,20 +135,20 @@ def committed_artefacts(repository: GitRepository, commit: str) -> Iterator[Path
     }
     with TemporaryDirectory(prefix="lumos-gate-") as name:
         folder = Path(name)
-        found_folder = None
+        manifest_folder = None
         for number, (_, data) in enumerate(repository.read(manifests)):
-            if _DBT_MARK in data[:_HEAD_BYTES]:
+            if _DBT_MANIFEST_ID in data[:_HEAD_BYTES]:
                 file = folder / str(number) / _MANIFEST
                 file.parent.mkdir()
                 file.write_bytes(data)
-                found_folder = folder
-        yield found_folder
+                manifest_folder = folder
+        yield manifest_folder
 
 
 def remove_outside_lineage(
     store: Store, outside: Collection[str], written: Collection[str], *, at: datetime
 ) -> None:
-    """Remove the edges into some datasets (`written`) that reporters from outside have."""
+    """Remove the edges into the datasets `written` that reporters from outside have reported."""
     for reporter in outside:
         edges = store.lineage.edges_by(reporter)
         remaining = [edge for edge in edges if edge.downstream not in written]

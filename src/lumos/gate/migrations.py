@@ -40,8 +40,8 @@ _NUMBER_OR_TEXT: Final = re.compile(r"\d+|\D+")
 class MigrationResult(NamedTuple):
     """The tables after all migrations, each with the last file that changed it, and remarks.
 
-    `readers` are the texts to read lineage from, by path. In files that run once, only views are
-    left: the results of other statements are not kept up to date.
+    `readers` has the texts from which lineage is read, by path. From files that run once, only
+    views remain, since the results of their other statements are not kept up to date.
     """
 
     tables: tuple[tuple[SqlTable, str], ...]
@@ -50,7 +50,7 @@ class MigrationResult(NamedTuple):
 
 
 def migration_folder(path: str, text: str) -> str | None:
-    """The folder whose migrations a file belongs to; None if it is not a migration."""
+    """The folder of the migrations to which a file belongs; None if it is not a migration."""
     file = PurePosixPath(path)
     folders = [index for index, name in enumerate(file.parts[:-1]) if _FOLDER.match(name)]
     is_migration = runs_once(path, text) or _NUMBERED.match(file.name) is not None

@@ -99,7 +99,7 @@ def render_gitlab(report: GateReport) -> str:
 
 
 def render_junit(report: GateReport) -> str:
-    """JUnit's XML: one test case per finding; errors fail, undetermined ones are skipped."""
+    """JUnit's XML: one test case per finding; errors fail, undetermined findings are skipped."""
     cases = []
     failures = skips = 0
     for each in report.findings:

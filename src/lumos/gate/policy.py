@@ -18,7 +18,7 @@ SectionT = TypeVar("SectionT", bound=Section)
 
 
 class PolicyAttributes(NamedTuple):
-    """The attributes of a dataset that rules of a policy refer to."""
+    """The attributes of a dataset to which the rules of a policy refer."""
 
     tags: tuple[str, ...] = ()
     domain: str | None = None
@@ -53,8 +53,8 @@ def _section(
     root: MappingNode, name: str, kind: type[SectionT], reader: SectionReader
 ) -> SectionT | None:
     entry = root.entries.get(name)
-    found = kind() if entry is None else reader.section(entry.node, kind)
-    return found if isinstance(found, kind) else None
+    section = kind() if entry is None else reader.section(entry.node, kind)
+    return section if isinstance(section, kind) else None
 
 
 def apply_policy(
@@ -78,7 +78,7 @@ def _decide(
     blocked = policy.block if rule is None or rule.block is None else rule.block
     blocks: bool | None = finding.category in blocked
     if not blocks and finding.category == "undetermined" and (rule is None or rule.block is None):
-        # Left to --strict.
+        # `--strict` decides.
         blocks = None
     cost = _cost(finding, attributes)
     limit = policy.max_monthly_cost
@@ -94,7 +94,7 @@ def _decide(
 
 
 def _cost(finding: GateFinding, attributes: Mapping[str, PolicyAttributes]) -> Decimal | None:
-    """The cost of the affected dataset, or of the changed one if reading it becomes more costly."""
+    """The cost of the affected dataset, or of a changed dataset that becomes costlier to read."""
     if finding.affected_urn is not None:
         return attributes.get(finding.affected_urn, PolicyAttributes()).monthly_cost
     if "cost" in finding.flags:

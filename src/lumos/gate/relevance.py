@@ -1,9 +1,9 @@
 """Finds the SQL files that a change can affect, by the names in their texts.
 
 Parsing takes most of the time of a first run, so only these files are parsed. SQL that a change can
-affect mentions a changed dataset or one derived from it. The SQL of all other tables that it reads
-is needed as well, to resolve its columns. Names are compared as sets of words: that may select too
-many files, but never too few.
+affect mentions a changed dataset or a dataset derived from it. The SQL of all other tables that
+such SQL reads is needed as well, to resolve columns. Names are compared as sets of words: that may
+select too many files, but never too few.
 """
 
 import re
@@ -19,7 +19,7 @@ _WORD: Final = re.compile(r"\w+")
 _QUOTED_OR_COMMENT: Final = re.compile(
     r"""('(?:[^'\\]|''|\\.)*'|"[^"]*"|`[^`]*`)|--[^\n]*|/\*.*?\*/|\{#.*?#\}""", re.DOTALL
 )
-# Keywords that follow TABLE, INTO, UPDATE or VIEW without naming what is written.
+# Keywords that follow TABLE, INTO, UPDATE or VIEW in place of the name of a table.
 _KEYWORDS: Final = frozenset(
     ("as", "by", "cascade", "exists", "for", "from", "if", "in", "inner", "is", "join", "not",
      "on", "restrict", "select", "set", "values", "where", "with")
@@ -43,7 +43,7 @@ class _SqlUnit:
     def __init__(self) -> None:
         self.files: set[str] = set()
         self.created: set[Name] = set()
-        # Of all words in the files, only those of names: the sets of all words would be large.
+        # The words in the files that occur in names; sets of all words would be large.
         self.names_words: frozenset[str] = frozenset()
         self._contents: list[bytes] = []
 
@@ -78,7 +78,7 @@ class SqlRelevance:
         *,
         changed_files: Collection[str],
     ) -> None:
-        """`texts` are all SQL files; changed files are included in both versions."""
+        """`texts` are the paths and contents of all SQL files; changed files have both versions."""
         self._units: dict[str, _SqlUnit] = {}
         for path, data in texts:
             folder = migration_folder(path, _decode(data))
@@ -98,8 +98,8 @@ class SqlRelevance:
             for word in unit.names_words:
                 self._units_by_word.setdefault(word, set()).add(key)
         keys = self._with_upstream(self._downstream(self._names))
-        # Without a change of columns nothing downstream of a changed file is affected, so that
-        # neither are the columns of what it reads needed.
+        # A changed file that mentions no changed dataset is added without the files upstream of
+        # it: its own columns do not change, so they need not be resolved.
         keys |= {
             key for key, unit in self._units.items() if not unit.files.isdisjoint(changed_files)
         }
@@ -163,7 +163,7 @@ def _words(text: str) -> list[str]:
 
 
 def _quoted(text: str) -> Iterator[str]:
-    return (one or other for one, other in _QUOTED.findall(text))
+    return (single or double for single, double in _QUOTED.findall(text))
 
 
 def _name(text: str) -> Name:

@@ -1,4 +1,4 @@
-"""Caches reports of earlier runs in the git directory, by a hash of everything they depend on.
+"""Caches the reports of runs in the git directory, by a hash of everything that they depend on.
 
 For two given commits, a report only depends on the configuration, the versions of Lumos and of the
 libraries that read files, and the day, since waivers expire.
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 class ChangeRequest(NamedTuple):
-    """The change to judge: two revisions as the user wrote them, and their commits."""
+    """The change to check: two revisions as the user wrote them, and their commits."""
 
     base: str
     head: str
@@ -59,12 +59,12 @@ def _version(name: str) -> str:
 def known_findings(repository: GitRepository) -> dict[str, GateFinding]:
     """The findings of earlier runs by fingerprint, the latest run first."""
     files = cache_folder(repository).glob("*.json")
-    found: dict[str, GateFinding] = {}
+    findings: dict[str, GateFinding] = {}
     for file in sorted(files, key=_last_use, reverse=True):
         report = _read_report(file)
         for finding in () if report is None else report.findings:
-            found.setdefault(finding.fingerprint, finding)
-    return found
+            findings.setdefault(finding.fingerprint, finding)
+    return findings
 
 
 def _last_use(file: Path) -> float:
@@ -110,15 +110,15 @@ class ReportCache:
 
     def load(self) -> GateReport | None:
         """The report, if an earlier run has saved it."""
-        found = _read_report(self._file)
-        if found is not None:
+        report = _read_report(self._file)
+        if report is not None:
             with suppress(OSError):
                 os.utime(self._file)
-        return found
+        return report
 
     def save(self, report: GateReport) -> None:
-        """Save a report, and delete the least recently used ones."""
-        # Renamed when complete, since another run may read it and this run may be killed.
+        """Save a report, and delete the least recently used reports."""
+        # The file is renamed when complete: another run may read it, or this run may be killed.
         temporary = self._file.with_suffix(f".{os.getpid()}.tmp")
         try:
             self._folder.mkdir(parents=True, exist_ok=True)

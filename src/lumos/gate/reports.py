@@ -88,7 +88,7 @@ class GateFinding(Report, frozen=True, kw_only=True):
 
 
 class WaiverProblem(Report, frozen=True, kw_only=True):
-    """A waiver that has no effect, and why."""
+    """A waiver that has no effect, and the reason."""
 
     fingerprint: str
     reason: str
@@ -123,7 +123,7 @@ class CommentReport(Report, frozen=True, kw_only=True):
 
 
 class InitFile(Report, frozen=True, kw_only=True):
-    """A file of `lumos gate init`; existing files are not changed, and `hint` is what to do."""
+    """A file of `lumos gate init`; if it already existed, `hint` says how to add the gate."""
 
     path: str
     written: bool

@@ -1,4 +1,4 @@
-"""The files of both revisions of a change, and the schemas and models they declare."""
+"""The files of both revisions of a change, and the schemas and models that they declare."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping
@@ -40,7 +40,7 @@ class Revisions(NamedTuple):
     """The files of both revisions with their blob ids, and the declarations in them.
 
     `before` and `after` are the declarations in changed files, `unchanged` those in other files.
-    `sql` are the files to read lineage from: those that the change can affect.
+    `sql` are the files that the change can affect; lineage is read from these.
     """
 
     files: tuple[dict[str, str], dict[str, str]]
@@ -55,7 +55,7 @@ def read_revisions(
 ) -> Revisions:
     """Read the declarations of both revisions.
 
-    Files that the change cannot affect, judging by the names in them, are only read if `reads_all`.
+    Unless `reads_all` is set, files that the change cannot affect by the names in them are skipped.
     """
     before_files, after_files = (
         {
@@ -98,7 +98,7 @@ def read_revisions(
         else {}
         for files in (before_files, after_files)
     )
-    # A message also changes if a message that it contains does.
+    # A message also changes if a message that it contains changes.
     for importing in _importing_files({**protos[0], **protos[1]}, changed):
         before[importing], after[importing] = protos[0][importing], protos[1][importing]
     dialect = type_dialect(sql_dialect, before.items(), after.items())
@@ -147,7 +147,7 @@ def read_revisions(
 
 
 def _macros(repository: GitRepository, files: Mapping[str, str]) -> Macros:
-    """The macros of the dbt projects among some files."""
+    """The macros of dbt projects in the files."""
     macro_files = {path: blob for path, blob in files.items() if is_macro_file(path)}
     return read_macros(data.decode("utf-8", "replace") for _, data in repository.read(macro_files))
 
@@ -176,7 +176,7 @@ def _is_relevant(path: str, data: bytes, relevance: SqlRelevance) -> bool:
 
 
 def changed_names(before: RevisionDeclarations, after: RevisionDeclarations) -> set[str]:
-    """The names of the datasets whose schemas or columns differ; nothing reads a new model yet."""
+    """The names of changed datasets, without new models, which nothing reads yet."""
     names = {
         folded_name(diff.urn)
         for pair in pair_declarations(before.schemas, after.schemas)
@@ -189,10 +189,10 @@ def changed_names(before: RevisionDeclarations, after: RevisionDeclarations) -> 
 
 
 def _columns_by_name(models: Iterable[SqlModel]) -> dict[str, list[tuple[str, ...] | None]]:
-    found: dict[str, list[tuple[str, ...] | None]] = {}
+    columns: dict[str, list[tuple[str, ...] | None]] = {}
     for model in models:
-        found.setdefault(model.name.lower(), []).append(model.columns)
-    return found
+        columns.setdefault(model.name.lower(), []).append(model.columns)
+    return columns
 
 
 def is_text(path: str) -> bool:

@@ -1,7 +1,7 @@
 """Files that declare schemas: Avro, JSON Schema, Protobuf, dbt, data contracts and snapshots.
 
-Each reader takes the path and the content of a file and returns the schemas that it declares. A
-file of another kind with the same ending, such as other YAML files, declares none.
+Each reader takes the path and the content of a file and returns the schemas that the file declares.
+Other files with the same ending, such as other YAML files, declare no schema.
 """
 
 import re
@@ -78,11 +78,11 @@ SUFFIXES: Final = (
     ".jsonl.zst",
 )
 _HEAD_BYTES: Final = 65_536
-_SNAPSHOT_MARK: Final = re.compile(rb"lumos[-_]snapshot")
-_JSON_SCHEMA_MARK: Final = re.compile(rb'"\$schema"\s*:\s*"https?://json-schema\.org/')
-_ODCS_MARK: Final = re.compile(rb"^[\"']?kind[\"']?\s*:\s*[\"']?DataContract\b", re.MULTILINE)
-_DBT_MARK: Final = re.compile(rb"^(?:models|sources|seeds|snapshots)\s*:", re.MULTILINE)
-# Files with complete declarations, which queries may need even if the change does not touch them.
+_SNAPSHOT_PATTERN: Final = re.compile(rb"lumos[-_]snapshot")
+_JSON_SCHEMA_PATTERN: Final = re.compile(rb'"\$schema"\s*:\s*"https?://json-schema\.org/')
+_ODCS_PATTERN: Final = re.compile(rb"^[\"']?kind[\"']?\s*:\s*[\"']?DataContract\b", re.MULTILINE)
+_DBT_PATTERN: Final = re.compile(rb"^(?:models|sources|seeds|snapshots)\s*:", re.MULTILINE)
+# In dbt files with complete declarations, which queries may need even if they are unchanged.
 _DBT_COMPLETE: Final = re.compile(rb"enforced\s*:\s*true|^sources\s*:", re.MULTILINE)
 _MAX_DEPTH: Final = 50
 NO_FILES: Final[Mapping[str, bytes]] = MappingProxyType({})
@@ -133,14 +133,14 @@ def read_schema_file(
         if name.endswith(PROTO_SUFFIX):
             return list(_read_protobuf(path, data, protos))
         is_text = not name.endswith(".zst")
-        if name.endswith(_SNAPSHOT_SUFFIXES) and (not is_text or _SNAPSHOT_MARK.search(head)):
+        if name.endswith(_SNAPSHOT_SUFFIXES) and (not is_text or _SNAPSHOT_PATTERN.search(head)):
             return list(_read_snapshot(path, data))
         if name.endswith(_JSON_SUFFIX):
-            is_schema = name.endswith(_JSON_SCHEMA_SUFFIX) or _JSON_SCHEMA_MARK.search(head)
+            is_schema = name.endswith(_JSON_SCHEMA_SUFFIX) or _JSON_SCHEMA_PATTERN.search(head)
             return [_read_json_schema(path, data)] if is_schema else []
-        if name.endswith(_YAML_SUFFIXES) and _ODCS_MARK.search(head):
+        if name.endswith(_YAML_SUFFIXES) and _ODCS_PATTERN.search(head):
             return list(_read_contract(path, data))
-        if name.endswith(_YAML_SUFFIXES) and _DBT_MARK.search(data):
+        if name.endswith(_YAML_SUFFIXES) and _DBT_PATTERN.search(data):
             return list(_read_dbt(path, data, dialect))
     except SchemaSyntaxError as problem:
         raise UnreadableSchema(
@@ -154,13 +154,13 @@ def read_schema_file(
 
 
 def is_needed_unchanged(path: str, data: bytes) -> bool:
-    """Whether queries may need the schemas of a file that the change does not touch."""
+    """Whether queries may need the schemas in a file that the change does not touch."""
     name = path.lower()
     if name.endswith((SCHEMA_SUFFIX, _AVRO_SUFFIX, _JSON_SCHEMA_SUFFIX)):
         return True
     if name.endswith(_YAML_SUFFIXES):
         is_typed = b"data_type" in data and _DBT_COMPLETE.search(data) is not None
-        return is_typed or _ODCS_MARK.search(data[:_HEAD_BYTES]) is not None
+        return is_typed or _ODCS_PATTERN.search(data[:_HEAD_BYTES]) is not None
     return False
 
 
@@ -279,7 +279,7 @@ def read_dbt_documentation(path: str, data: bytes) -> list[DeclaredSchema]:
 
     Raises UnreadableSchema.
     """
-    if not _DBT_MARK.search(data):
+    if not _DBT_PATTERN.search(data):
         return []
     try:
         # The types are not used, so any dialect will do.

@@ -42,7 +42,7 @@ _MAX_LISTED: Final = 5
 
 
 class Gate:
-    """Judges changes of a git repository."""
+    """Finds the downstream impact of changes in a git repository."""
 
     def __init__(
         self,
@@ -119,7 +119,7 @@ class Gate:
 
         Pull request, repository, forge and token come from the CI system's environment
         variables, unless given. A comment that could not be posted has the status `failed` and a
-        `problem`. `dry_run` only renders it.
+        `problem`. `dry_run` only renders the comment.
         """
         # Imported late: most runs post no comment.
         from lumos.gate.forge_client import publish_comment
@@ -145,8 +145,8 @@ class Gate:
     ) -> WaiverReport:
         """Add a waiver to the repository; it takes effect when it is committed with the change.
 
-        The fingerprint must be of a finding that a run in this clone has reported, unless it comes
-        `from_ci`.
+        A run in this clone must have reported a finding with the fingerprint, unless `from_ci` is
+        set.
         """
         from lumos.gate.waivers import FINGERPRINT, Waiver, add_waiver
 
@@ -242,7 +242,7 @@ class Gate:
 def _without_secrets(report: GateReport, environment: Mapping[str, str]) -> GateReport:
     """The report without the values of secret environment variables.
 
-    A change may refer to them in the configuration, such as in the rules for names of datasets.
+    A change may refer to such variables in the configuration, for example in rules for names.
     """
 
     secrets = secret_values(environment)

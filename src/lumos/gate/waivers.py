@@ -1,7 +1,7 @@
 """Waivers in `.lumos/waivers.yaml`: each approves one finding of one change until a date.
 
 Only waivers that the change itself adds take effect. A waiver that the merge base already has was
-used by an earlier change; it is reported, so that it can be deleted.
+used by an earlier change; the gate reports it, so that it can be deleted.
 """
 
 from collections.abc import Collection, Mapping, Sequence

@@ -76,13 +76,17 @@ def _changes(before: Schema, after: Schema) -> Iterator[_WireChange]:
                 f"changed its field number from {earlier.number} to {field.number}",
             )  # fmt: skip
         else:
-            one, other = str(earlier.native_type), str(field.native_type)
-            encodings = {_ENCODING_BY_TYPE.get(one), _ENCODING_BY_TYPE.get(other)}
-            # Types without an encoding are no numbers; they differ in the schema.
+            old_type, new_type = str(earlier.native_type), str(field.native_type)
+            encodings = {_ENCODING_BY_TYPE.get(old_type), _ENCODING_BY_TYPE.get(new_type)}
+            # Types that are not in `_ENCODING_BY_TYPE` are compared as types of the schema instead.
             if None in encodings or len(encodings) == 1:
                 continue
             yield _WireChange(
-                _ENCODING_RULE, path, one, other, f"changed its encoding from {one} to {other}"
+                _ENCODING_RULE,
+                path,
+                old_type,
+                new_type,
+                f"changed its encoding from {old_type} to {new_type}",
             )
 
 
@@ -92,9 +96,9 @@ def _wire_fields(schema: Schema) -> Iterator[_WireField]:
         path = quoted_name(field.name)
         if field.field_id is not None:
             yield _WireField(path, field.field_id, field.type.text, field.native_type)
-        for note in field.nested:
-            if note.field_id is not None and note.path in parts:
-                yield _WireField(note.path, note.field_id, parts[note.path].type.text, None)
+        for nested in field.nested:
+            if nested.field_id is not None and nested.path in parts:
+                yield _WireField(nested.path, nested.field_id, parts[nested.path].type.text, None)
 
 
 def _finding(declared: DeclaredSchema, change: _WireChange) -> GateFinding:

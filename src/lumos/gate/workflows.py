@@ -16,7 +16,7 @@ POLICY_RULES: Final = DocumentationRules(required_fields=("description", "owner"
 
 
 class Workflow(NamedTuple):
-    """A file to write for a forge; `if_exists` is how to add the gate to an existing file."""
+    """A file to write for a forge; `if_exists` says how to add the gate to an existing file."""
 
     path: str
     text: str

@@ -1,8 +1,8 @@
-"""The temporary store that a change is judged in.
+"""The temporary store in which the impact of a change is computed.
 
-It first gets the schemas and the lineage of the merge base. Then the changed files are read again
-at the head. So models that the change adapts have their new lineage, and all others the lineage
-they had before. No code of the repository is executed.
+First, the schemas and the lineage of the merge base are loaded. Then the changed files are read
+again at the head. So models that the change adapts have their new lineage, and all other models the
+lineage of the merge base. No code of the repository is executed.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -102,7 +102,7 @@ def open_workspace(
     *,
     dialect: str | None,
 ) -> Iterator[Workspace]:
-    """A temporary store with the lineage from outside of the repository, or with a cached base."""
+    """A temporary store with lineage from outside of the repository, or a cached merge base."""
     with TemporaryDirectory(prefix="lumos-gate-") as name:
         tree = Path(name).resolve()
         # File names in lineage are relative to the folder of the store.
@@ -135,7 +135,7 @@ def load_change(
         _put_schemas(store, revisions._replace(after=RevisionDeclarations()), at=at)
     if source is not None:
         source.resolve_names(workspace, dialect=dialect)
-    # The reporters of a restored base are files of the repository, not from outside.
+    # In a restored store, all reporters are files of the repository.
     outside = [] if cache is not None else [each.name for each in store.lineage.reporters()]
     tree = _folder_of(workspace)
     old, new = (
@@ -165,7 +165,7 @@ def load_change(
     with store.transaction() as transaction:
         for path in sorted(old.keys() - new.keys()):
             transaction.lineage.report(f"sql:{path}", [], at=at)
-        # What a model read before says nothing about a new text that could not be parsed.
+        # The earlier lineage of a model does not apply to a new text that could not be parsed.
         for model in revisions.after.models:
             reporter = f"sql:{model.file}"
             if model.problem is not None and model.file in changed:
@@ -201,9 +201,9 @@ class _Blob(NamedTuple):
 def _put_schemas(
     store: Store, revisions: Revisions, *, at: datetime, changed_only: bool = False
 ) -> None:
-    """Record the datasets with complete declarations, without messages that share a table's name.
+    """Record datasets with complete declarations, except messages that have the name of a table.
 
-    With `changed_only`, only datasets that changed files of the head declare.
+    With `changed_only`, only record datasets that are declared in changed files of the head.
     """
     before = {each.urn: each for each in (*revisions.unchanged.schemas, *revisions.before.schemas)
               if each.complete}  # fmt: skip
@@ -302,7 +302,7 @@ def _written_datasets(store: Store, outside: Sequence[str]) -> Iterator[str]:
 
 
 def _urns_by_name(store: Store) -> dict[str, str]:
-    """Datasets in lineage by name, without names that several datasets have."""
+    """The URNs of datasets in lineage by name, except for names that several datasets have."""
     urns_by_name: dict[str, set[str]] = {}
     for urn in store.lineage.ends():
         urns_by_name.setdefault(folded_name(urn), set()).add(urn)

@@ -259,7 +259,7 @@ def _inside_another(lake: Path) -> None:
     [
         (_shared, "belongs to several tables"),
         (_copied_alone, "has no 'write.metadata.path'"),
-        (_above_its_table, "above its table"),
+        (_above_its_table, "in its own subfolder"),
         (_around_another, "would contain other tables"),
         (_inside_another, "would be part of another table"),
     ],

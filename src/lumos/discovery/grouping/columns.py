@@ -22,8 +22,8 @@ from lumos.model.types import Array, DataType, Map, Struct
 
 # Files are related if at least this share of their fields is the same.
 _MIN_RELATED_SHARE: Final = 0.5
-# If one pattern has more schemas than this, they are not checked for containing each other.
-_MAX_COMPARED: Final = 500
+# If one pattern has more schemas than this, Lumos does not check which ones contain each other.
+_MAX_CONTAINMENT_SCHEMAS: Final = 500
 
 T = TypeVar("T", bound=Hashable)
 Fields = frozenset[str]
@@ -58,7 +58,7 @@ class FieldsByFingerprint(dict[str, Fields]):
 
 
 def find_clusters(fields_by_item: Mapping[T, Fields], *, min_share: float) -> list[list[T]]:
-    """Cluster items that have at least this share of fields in common, directly or indirectly."""
+    """Cluster items that share at least `min_share` of their fields, directly or through others."""
     first_with: dict[Fields, T] = {}
     item_sets = DisjointSets(fields_by_item)
     for item, fields in fields_by_item.items():
@@ -87,10 +87,10 @@ def split_by_columns(
 ) -> tuple[dict[str, list[FileSet]], ColumnSplit | None]:
     """Split the files of one pattern into datasets; also return the decision for the next scan.
 
-    Only values that are neither dates nor counters may name datasets, and only if files of
+    Only values that are neither dates nor counters may name datasets, and only if files with
     different values have less than half of their fields in common. Columns that change with dates
-    or counters are drift of one dataset. `earlier_datasets` are the datasets of an earlier
-    decision, `earlier_split`.
+    or counters are schema changes within one dataset. `earlier_datasets` are the file sets of the
+    datasets that `earlier_split` created.
     """
     labels = sorted(
         label
@@ -166,10 +166,10 @@ class DisjointSets(Generic[T]):
 
 
 class _Split(NamedTuple):
-    """A value of the path that determines the columns, and the file sets of each cluster.
+    """A value in paths that determines the columns, and the file sets of each cluster.
 
-    Files without the value get the path of the pattern. `like_others` are the clusters
-    with the same columns as these files; None if all files have the value.
+    Files without the value get the path of the pattern. `like_others` are the clusters with the
+    same columns as the files without the value; None if all files have it.
     """
 
     label: str
@@ -208,7 +208,7 @@ def _find_splits(
     """Yield a split for each value of the paths that distinguishes sets of files.
 
     Files with the same value belong together, and so do files that share half of their fields. A
-    schema that is contained in exactly one other belongs to it, but not if several contain it.
+    set of files also joins another set whose fields contain its own, unless there are several.
     """
     similar = (
         find_clusters(fields, min_share=_MIN_RELATED_SHARE) if len(set(fields.values())) > 1 else []
@@ -217,7 +217,7 @@ def _find_splits(
         return
     contained = (
         [(left, right) for left, right in permutations(fields, 2) if fields[left] <= fields[right]]
-        if len(fields) <= _MAX_COMPARED
+        if len(fields) <= _MAX_CONTAINMENT_SCHEMAS
         else []
     )
     for label in labels:
@@ -237,8 +237,8 @@ def _find_splits(
         for left, right in contained:
             pair = {sets.find(left), sets.find(right)}
             if len(pair) == 2:
-                for end in pair:
-                    neighbours.setdefault(end, set()).update(pair - {end})
+                for side in pair:
+                    neighbours.setdefault(side, set()).update(pair - {side})
         for representative, neighbour_set in neighbours.items():
             other = next(iter(neighbour_set))
             if len(neighbour_set) == 1 and neighbours[other] == {representative}:
@@ -273,9 +273,9 @@ def _name_clusters(
     fields: Mapping[str, Fields],
     fields_by_dataset: Mapping[str, Collection[Fields]],
 ) -> tuple[dict[str, list[FileSet]], dict[str, str]]:
-    """The dataset of each cluster, and of each value.
+    """The file sets of each dataset, and the dataset of each value.
 
-    Values keep the dataset of an earlier scan, and new ones join the dataset with their columns.
+    Values keep the dataset of an earlier scan; new values join the dataset with similar columns.
     In the first scan, the cluster with most values, if it has several, gets the path of the
     pattern; all others are named by their first value.
     """
@@ -315,7 +315,7 @@ def _name_clusters(
 def _most_related(
     fields: Collection[Fields], fields_by_dataset: Mapping[str, Collection[Fields]]
 ) -> str | None:
-    """The dataset that shares most fields with these, if it shares at least half of them."""
+    """The dataset that has most fields in common with `fields`, if at least half are common."""
     shares = {
         path: max(
             len(left & right) / len(left | right) for left in fields for right in dataset_fields

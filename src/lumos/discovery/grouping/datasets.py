@@ -124,8 +124,8 @@ def group_files(
         else:
             sidecars.append(each)
     groups, splits = _group_by_pattern(data, schemas, before)
-    split_datasets = {path for split in splits for path in split.named_datasets}
-    rules = {key: "columns" for key in groups if key[0] in split_datasets}
+    paths_from_splits = {path for split in splits for path in split.named_datasets}
+    rules = {key: "columns" for key in groups if key[0] in paths_from_splits}
     if joins_similar:
         groups, joined = join_similar(groups, FieldsByFingerprint(schemas), before)
         rules |= dict.fromkeys(joined, "similar")
@@ -136,9 +136,9 @@ def group_files(
         rules[key] = "hint"
     if before.is_upgrade:
         before = _restore_earlier_paths(groups, before, tables, hints=hints, was_listed=was_listed)
-    formats = Counter(path for path, _ in groups)
-    contested = [path for path, count in formats.items() if count > 1]
-    recorded = recorded_formats(contested) if contested else {}
+    format_counts = Counter(path for path, _ in groups)
+    ambiguous_paths = [path for path, count in format_counts.items() if count > 1]
+    recorded = recorded_formats(ambiguous_paths) if ambiguous_paths else {}
     paths = _choose_paths(groups, before, tables, recorded, root=hints.root)
     predecessors = find_predecessors(
         {paths[key]: members for key, members in groups.items()},
@@ -168,7 +168,7 @@ def group_files(
             for each in result
             for file_set in each.file_sets
         ],
-        names=_stored_paths(paths, before),
+        paths=_stored_paths(paths, before),
         splits=splits,
     )
     return GroupingResult(result, state, sidecars)
@@ -182,18 +182,18 @@ def _group_by_pattern(
     for file_set in file_sets:
         by_path.setdefault((file_set.dataset, file_set.format), []).append(file_set)
     splits = {split.dataset: split for split in before.splits}
-    split_datasets = {path for split in before.splits for path in split.named_datasets}
+    paths_from_splits = {path for split in before.splits for path in split.named_datasets}
     groups: dict[GroupKey, list[FileSet]] = {}
     for (path, format), members in sorted(by_path.items()):
-        if path in split_datasets or (len(members) == 1 and path not in splits):
+        if path in paths_from_splits or (len(members) == 1 and path not in splits):
             groups.setdefault((path, format), []).extend(members)
             continue
         earlier = splits.get(path)
-        separated = {
+        earlier_datasets = {
             dataset: by_path.get((dataset, format), ())
             for dataset in (earlier.named_datasets if earlier else ())
         }
-        parts, split = split_by_columns(path, members, schemas, earlier, separated)
+        parts, split = split_by_columns(path, members, schemas, earlier, earlier_datasets)
         for part, part_members in parts.items():
             groups.setdefault((part, format), []).extend(part_members)
         if split is not None:
@@ -211,9 +211,9 @@ def _choose_paths(
 ) -> dict[GroupKey, str]:
     """Choose a unique path for each dataset: that of the last scan, or of its pattern or hint.
 
-    If two formats have the same pattern, the recorded one gets the path of the pattern, or else the
-    first in `_FORMAT_RANK`. The dataset of a hint gets another path if a dataset outside of the
-    hint already has its path.
+    If one pattern has datasets of two formats, the path of the pattern goes to the format that is
+    recorded for this path, or else to the first in `_FORMAT_RANK`. The dataset of a hint gets
+    another path if a dataset outside of the hint already has its path.
     """
     paths: dict[GroupKey, str] = {}
     used = set(tables)
@@ -223,11 +223,11 @@ def _choose_paths(
         for each in before.file_sets
         if hinted_location(each.pattern) is not None
     }
-    replacements: dict[str, str] = {}
+    free_paths: dict[str, str] = {}
     format_ranks = {format: rank for rank, format in enumerate(_FORMAT_RANK)}
     last_rank = len(_FORMAT_RANK)
     for key in sorted(groups, key=lambda each: (format_ranks.get(each[1], last_rank), each)):
-        earlier = before.names.get(_stored_key(*key))
+        earlier = before.paths.get(_stored_key(*key))
         if earlier is None and _is_hinted(key):
             earlier = hinted_datasets.get((_path_of_key(key), key[1]))
         if earlier is None or earlier in used:
@@ -236,7 +236,7 @@ def _choose_paths(
         paths[key] = earlier
         used.add(earlier)
         if _is_hinted(key):
-            replacements.setdefault(_path_of_key(key), earlier.removesuffix(f"/*.{key[1]}"))
+            free_paths.setdefault(_path_of_key(key), earlier.removesuffix(f"/*.{key[1]}"))
     last_datasets = before.datasets
     last_formats = {
         file_set.dataset: file_set.format
@@ -250,7 +250,7 @@ def _choose_paths(
     for key in unnamed:
         path, format = _path_of_key(key), key[1]
         if _is_hinted(key):
-            path = replacements.setdefault(path, _free_path(path, used, root))
+            path = free_paths.setdefault(path, _free_path(path, used, root))
         choices = (path, f"{path}/*.{format}", f"{path}/*.{format}.files")
         chosen = next((each for each in choices if each not in used), f"{path}/{len(used)}")
         paths[key] = chosen
@@ -285,7 +285,10 @@ def _restore_earlier_paths(
     hints: HintMatcher,
     was_listed: Callable[[str], bool],
 ) -> GroupingState:
-    """The state of an earlier version, plus the paths of datasets whose files stay together."""
+    """The state that an earlier version of Lumos wrote, with the paths of datasets added.
+
+    A dataset keeps its old path if its files still form one dataset.
+    """
     paths = _choose_paths(groups, before, tables, {}, root=hints.root)
     key_of_path = {path: key for key, path in paths.items()}
     destinations = find_destinations(
@@ -294,11 +297,11 @@ def _restore_earlier_paths(
         assign=hints.assign,
         was_listed=was_listed,
     )
-    names: dict[str, str] = {}
-    # If several datasets were merged, the path of the dataset with most files, the last, is kept.
+    old_paths: dict[str, str] = {}
+    # If several datasets were merged, the one with most files comes last, and its path is kept.
     for old_path, targets in sorted(destinations.items(), key=lambda each: sum(each[1].values())):
         if len(targets) == 1:
-            names[_stored_key(*key_of_path[next(iter(targets))])] = old_path
+            old_paths[_stored_key(*key_of_path[next(iter(targets))])] = old_path
     # Datasets without files in this scan keep their paths in case the files come back.
     keys_of_missing: dict[str, set[str]] = {}
     for each in before.file_sets:
@@ -307,8 +310,8 @@ def _restore_earlier_paths(
             keys_of_missing.setdefault(each.dataset, set()).add(key)
     for old_path, keys in keys_of_missing.items():
         if len(keys) == 1:
-            names.setdefault(keys.pop(), old_path)
-    return replace(before, names=names)
+            old_paths.setdefault(keys.pop(), old_path)
+    return replace(before, paths=old_paths)
 
 
 def _stored_paths(paths: Mapping[GroupKey, str], before: GroupingState) -> dict[str, str]:
@@ -318,7 +321,7 @@ def _stored_paths(paths: Mapping[GroupKey, str], before: GroupingState) -> dict[
     """
     format_counts = Counter(path for path, _ in paths)
     return {
-        **before.names,
+        **before.paths,
         **{
             _stored_key(*key): path
             for key, path in paths.items()
@@ -375,9 +378,14 @@ def _make_rule(name: str, file_sets: Sequence[FileSet]) -> GroupingRule:
         case "hint":
             return GroupingRule("hint", "a hint defines this dataset")
         case "columns":
-            return GroupingRule("columns", "files with this value have different columns")
+            return GroupingRule(
+                "columns", "files with this value in their path have other columns than the rest"
+            )
         case "similar":
-            return GroupingRule("similar", "the source joins datasets that have the same columns")
+            return GroupingRule(
+                "similar",
+                "the source has join_similar, which joins datasets with nearly the same columns",
+            )
     kinds = dict.fromkeys(
         _KIND_NAMES.get(kind, "dates")
         for file_set in file_sets
@@ -473,7 +481,7 @@ def _has_one_name(file_set: FileSet) -> bool:
 
 
 def root_depth(root: str, path: str) -> int:
-    """The number of folders above the root in a path; they are the same for all files."""
+    """The number of folders in the path of the root, without the bucket or server."""
     return _depth(root[len(anchor_of(path)) :])
 
 
@@ -485,22 +493,23 @@ def _depth(folder: str) -> int:
 def common_glob(names: Sequence[str]) -> str:
     """A glob of the words with which all names begin or end; empty if there are none.
 
-    A word ends at `_`, `-` or `.`, or before a number in every name, so that letters that names
-    have in common by chance are not words. Extensions are not words, either.
+    A common prefix ends at a `_`, `-` or `.`, or before a number that follows in every name, so
+    `shop_a` and `shop_ab` become `shop_*`. A common suffix begins at a separator. Extensions are
+    not words.
     """
     stems, extensions = zip(*map(split_name, names), strict=True)
     if len(set(extensions)) > 1:
         return ""
-    start = _common_prefix(stems).rstrip("0123456789")
-    if not all(stem[len(start) : len(start) + 1].isdigit() for stem in stems):
-        start = start[: max(map(start.rfind, _WORD_SEPARATORS)) + 1]
-    end = _common_prefix([stem[len(start) :][::-1] for stem in stems])[::-1]
+    prefix = _common_prefix(stems).rstrip("0123456789")
+    if not all(stem[len(prefix) : len(prefix) + 1].isdigit() for stem in stems):
+        prefix = prefix[: max(map(prefix.rfind, _WORD_SEPARATORS)) + 1]
+    suffix = _common_prefix([stem[len(prefix) :][::-1] for stem in stems])[::-1]
     first_separator = min(
-        (index for index in map(end.find, _WORD_SEPARATORS) if index >= 0), default=len(end)
+        (index for index in map(suffix.find, _WORD_SEPARATORS) if index >= 0), default=len(suffix)
     )
-    end = end[first_separator:]
-    has_word = any(letter.isalnum() for letter in start + end)
-    return f"{start}*{end}{extensions[0]}" if has_word else ""
+    suffix = suffix[first_separator:]
+    has_word = any(letter.isalnum() for letter in prefix + suffix)
+    return f"{prefix}*{suffix}{extensions[0]}" if has_word else ""
 
 
 def any_glob(names: Sequence[str]) -> str:
@@ -510,8 +519,8 @@ def any_glob(names: Sequence[str]) -> str:
 
 
 def _common_prefix(names: Sequence[str]) -> str:
-    columns = takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False))
-    return "".join(letters[0] for letters in columns)
+    equal = takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False))
+    return "".join(letters[0] for letters in equal)
 
 
 # Cached, because thousands of paths have the same template.

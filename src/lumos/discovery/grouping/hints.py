@@ -14,7 +14,7 @@ _PATTERN_VERSION: Final = 2
 
 # The prefix of patterns that hints assign: `{hint}3 /lake/orders` (number and location).
 _HINT_MARK: Final = "{hint}"
-# Stands before the path of the dataset in patterns that a split by columns assigns.
+# Precedes the path of the dataset in the patterns of files that were split by columns.
 SPLIT_MARK: Final = "{split}"
 _PATTERN_TOKEN: Final = re.compile(r"\*\*|\*|\?|\{(\w+)\}|[^*?{]+")
 _WILDCARD: Final = re.compile(r"[*?{]")
@@ -109,7 +109,7 @@ def hint_number(pattern: str) -> int | None:
 
 
 def free_names(name: str) -> Iterator[str]:
-    """A name and alternatives, in case it is taken."""
+    """A name, then alternatives in case the name is taken: `all_x`, `all_x_2`."""
     yield name
     yield f"all_{name}"
     yield from (f"all_{name}_{number}" for number in count(2))
@@ -123,7 +123,7 @@ def hinted_location(pattern: str) -> str | None:
 class _HintPattern(NamedTuple):
     """One path of a hint, relative to the folder `base`.
 
-    `folder` is set if the hint has several paths: the folder of their common dataset.
+    `folder` is only set if the hint has several paths: it contains their common dataset.
     """
 
     number: int
@@ -146,7 +146,7 @@ class _HintPattern(NamedTuple):
             base,
             names,
             hint.name,
-            # Without a key to split by, every file is its own dataset.
+            # With `split` and no key such as `{shop}`, every file is a dataset.
             hint.split and "{" not in path,
             _common_folder(hint.paths, root) if len(hint.paths) > 1 else None,
         )
@@ -176,7 +176,7 @@ class _HintPattern(NamedTuple):
 
 
 def _base_folder(path: str, root: str) -> str:
-    """The folder that a path is relative to: the root or, for absolute paths, a folder above."""
+    """The folder to which a path is relative: the root or, for some absolute paths, a parent."""
     root_folder = root.rstrip("/")
     folder = _WILDCARD.split(path, maxsplit=1)[0].rpartition("/")[0]
     is_above = bool(folder) and f"{root_folder}/".startswith(f"{folder}/")

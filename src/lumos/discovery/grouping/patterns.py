@@ -65,7 +65,7 @@ _NUMBERED_MONTH: Final = re.compile(r"\d\d?[-_. ]+([A-Za-z]+)\Z", re.ASCII)
 _HIVE_ACID: Final = re.compile(
     r"(?:base_\d{7,}|(?:delete_)?delta_\d{7,}_\d{7,}(?:_\d{4})?)(?:_v\d{7,})?\Z", re.ASCII
 )
-# Partition keys whose values are a part of a date, and this part.
+# Partition keys whose values are parts of a date, and the placeholder of that part.
 DATE_KEYS: Final = {
     "year": "yyyy", "yyyy": "yyyy", "yr": "yyyy", "y": "yyyy", "month": "mm", "mm": "mm",
     "m": "mm", "mon": "mm", "day": "dd", "dd": "dd", "d": "dd", "hour": "hh", "hh": "hh",
@@ -83,11 +83,12 @@ _MAX_RECURSION: Final = 100
 # Prefixes of labels of values in file names, for paths without and with a date.
 NAME_LABEL: Final = "name."
 DATED_NAME_LABEL: Final = "dated_name."
-# Separates a value from the date of its file. Labels of these pairs start with it.
+# Separates a value from the date of its file: `job7@2024-01-05`. The labels of such pairs start
+# with this mark.
 DATE_MARK: Final = "@"
 _BRACES_ESCAPED: Final = {brace: f"{{{kind}}}" for kind, brace in BRACES.items()}
 # Placeholders in the path of a dataset by kind of value. In file names, years and other numbers
-# cannot be distinguished, so years have no placeholder of their own there.
+# cannot be distinguished, so YYYY is only used for folders.
 _FILE_PLACEHOLDERS: Final = {
     "date": "YYYY-MM-DD", "yyyy-mm": "YYYY-MM", "quarter": "YYYY-QQ", "week": "YYYY-WW",
     "time": "YYYY-MM-DDTHH", "mm": "MM", **BRACES,
@@ -145,7 +146,7 @@ class PathLevel(NamedTuple):
 class FileName(NamedTuple):
     """The name of a file, its extension without compression, and the same fields as a folder.
 
-    A name that `belongs_to_folder`, such as `part-0001`, does not name a dataset.
+    If `belongs_to_folder` is true, as for `part-0001`, the folder names the dataset, not the file.
     """
 
     template: ValueTemplate
@@ -193,7 +194,7 @@ def path_levels(path: str) -> tuple[tuple[PathLevel, ...], ValueTemplate, str]:
 
 
 def _split_path(path: str) -> tuple[str, list[str], FileName]:
-    """The folder, the folders below it that distribute files by their hash, and the file name."""
+    """The folder, its subfolders that distribute files by hash (`0f/3c`), and the file name."""
     folder, _, name = path.rpartition("/")
     file = _file_name(name, _YEAR.match(folder[folder.rfind("/") + 1 :]) is not None)
     if file.belongs_to_folder and file.template.kinds in (("id",), ("uuid",)):
@@ -341,7 +342,7 @@ def _analyse_folder(folder: str) -> _FolderAnalysis:
         elif value != NULL_PARTITION and _COUNTER_WORDS.isdisjoint(
             _LETTERS_OR_DIGITS.findall(level.hive_key.lower())
         ):
-            # The values of other keys are counters: `batch=3`, `load_id=17`.
+            # Values of keys such as `batch` and `load_id` are counters and name no dataset.
             path_values += ((level.hive_key, value),)
     elif level.template.kinds:
         partitions += level.times
@@ -361,7 +362,7 @@ def _analyse_folder(folder: str) -> _FolderAnalysis:
 
 @lru_cache(maxsize=65536)
 def _parse_folders(names: tuple[str, ...]) -> tuple[PathLevel, ...]:
-    """The folders of a path, from the top down; a date may extend over several of them."""
+    """The folders of a path, from the top down; a date may extend over several folders."""
     levels: list[PathLevel] = []
     expected_date_part = ""
     for name in names:
@@ -373,7 +374,7 @@ def _parse_folders(names: tuple[str, ...]) -> tuple[PathLevel, ...]:
 
 @lru_cache(maxsize=65536)
 def _parse_folder(name: str, expected_date_part: str) -> tuple[PathLevel, str]:
-    """The level of a folder, and its kind, which determines the part of a date that may follow."""
+    """The level of a folder, and the kind of its value, such as `yyyy`; empty for other names."""
     hive = _HIVE.match(name)
     if hive is not None:
         key, value = unquote(hive[1]), unquote(hive[2])
@@ -453,9 +454,9 @@ def _time_partitions(template: ValueTemplate) -> Partitions:
 def _identifying_values(template: ValueTemplate) -> Iterator[str]:
     """For each value of a name: the value if it may name a dataset, otherwise an empty string.
 
-    Dates and counters never do. A number is a counter if it is padded, if it follows a date (as
-    hours or a counter of that day), if the name has a writer's word, or if it is at the end of a
-    name with words, perhaps before other numbers: orders+0+0000012.
+    Dates and counters never name a dataset. A number is a counter if it is padded, if it follows a
+    date (as hours or a counter of that day), if the name has a writer's word, or if it is at the
+    end of a name with words, perhaps before other numbers: orders+0+0000012.
     """
     numbers_at_end = _NUMBERS_AT_END.search(template.text)
     first_at_end = len(template.kinds) - (numbers_at_end[0].count("{") if numbers_at_end else 0)

@@ -1,7 +1,7 @@
 """Recognises files that accompany data: checksums, manifests, descriptions, unfinished copies.
 
-Only the name and content of a file decide, not other files, so that a new file cannot hide another
-one. docs/GROUPING.md lists the files that are skipped.
+The decision depends only on the name and content of a file. If it depended on other files, a new
+file could hide an old one. docs/GROUPING.md lists the files that are skipped.
 """
 
 import re
@@ -46,18 +46,18 @@ class _SidecarKind(NamedTuple):
             (is_single_record or self.has_records)
             and self.names.fullmatch(name) is not None
             and (self.max_columns is None or len(columns) <= self.max_columns)
-            and any(columns.issuperset(names.split()) for names in self.columns.split("|"))
+            and any(columns.issuperset(required.split()) for required in self.columns.split("|"))
         )
 
 
-def _names(pattern: str) -> re.Pattern[str]:
+def _regex(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.IGNORECASE | re.DOTALL)
 
 
 _KINDS: Final = (
     _SidecarKind(
         _DESCRIPTION,
-        _names(
+        _regex(
             r"(?:read[-_]?me|licen[cs]e|copying|copyright|disclaimer|checksums?|md5sums?|sha\d+sums?)"
             r"(?:\.(?:txt|md|rst|html))?"
         ),
@@ -66,7 +66,7 @@ _KINDS: Final = (
     ),
     _SidecarKind(
         _DESCRIPTION,
-        _names(
+        _regex(
             r"(?:authors|changes|changelog|citation|contributing|notice|requirements|version)"
             r"(?:\.(?:txt|md|rst|html))?"
         ),
@@ -76,52 +76,52 @@ _KINDS: Final = (
     ),
     _SidecarKind(
         _DESCRIPTION,
-        _names(
+        _regex(
             r"(?:metadata|schema|datapackage|dataset_infos?|dataset_description|croissant)\.json"
         ),
     ),
-    _SidecarKind(_DESCRIPTION, _names(r"package(?:-lock)?\.json"), "name version"),
+    _SidecarKind(_DESCRIPTION, _regex(r"package(?:-lock)?\.json"), "name version"),
     # Settings of a model on Hugging Face.
-    _SidecarKind(_DESCRIPTION, _names(r"config\.json"), "model_type architectures"),
+    _SidecarKind(_DESCRIPTION, _regex(r"config\.json"), "model_type architectures"),
     # Descriptions by CSV on the Web, mongodump, Azure Synapse, the Common Data Model, elasticdump.
-    _SidecarKind(_DESCRIPTION, _names(r".*metadata\.json"), "@context"),
-    _SidecarKind(_DESCRIPTION, _names(r".+\.metadata\.json"), "indexes"),
-    _SidecarKind(_DESCRIPTION, _names(r".+-EntityMetadata\.json"), "EntityName Attributes"),
-    _SidecarKind(_DESCRIPTION, _names(r"model\.json(?:@snapshot=.*)?"), "name entities"),
-    _SidecarKind(_DESCRIPTION, _names(r".+\.cdm\.json"), "jsonSchemaSemanticVersion"),
+    _SidecarKind(_DESCRIPTION, _regex(r".*metadata\.json"), "@context"),
+    _SidecarKind(_DESCRIPTION, _regex(r".+\.metadata\.json"), "indexes"),
+    _SidecarKind(_DESCRIPTION, _regex(r".+-EntityMetadata\.json"), "EntityName Attributes"),
+    _SidecarKind(_DESCRIPTION, _regex(r"model\.json(?:@snapshot=.*)?"), "name entities"),
+    _SidecarKind(_DESCRIPTION, _regex(r".+\.cdm\.json"), "jsonSchemaSemanticVersion"),
     _SidecarKind(
         _DESCRIPTION,
-        _names(r".+\.(?:mapping|settings|analyzer)\.json"),
+        _regex(r".+\.(?:mapping|settings|analyzer)\.json"),
         "properties|mappings|index|settings|analysis",
     ),
     # MySQL Shell.
-    _SidecarKind(_DESCRIPTION, _names(r"@\.(?:done\.)?json")),
-    _SidecarKind(_DESCRIPTION, _names(r".+\.json"), "includesDdl includesData"),
+    _SidecarKind(_DESCRIPTION, _regex(r"@\.(?:done\.)?json")),
+    _SidecarKind(_DESCRIPTION, _regex(r".+\.json"), "includesDdl includesData"),
     # Iceberg: metadata, manifest lists and manifests.
-    _SidecarKind(_DESCRIPTION, _names(r".+\.metadata\.json"), "format-version table-uuid"),
+    _SidecarKind(_DESCRIPTION, _regex(r".+\.metadata\.json"), "format-version table-uuid"),
     _SidecarKind(
         _MANIFEST,
-        _names(r".+\.avro"),
+        _regex(r".+\.avro"),
         "manifest_path manifest_length partition_spec_id|status snapshot_id data_file",
         formats=("avro",),
         has_records=True,
     ),
     # S3 Inventory, Redshift UNLOAD, cost and usage reports, web applications.
     _SidecarKind(
-        _MANIFEST, _names(r"manifest(?:\.json)?"), "files|entries|account columns|name version"
+        _MANIFEST, _regex(r"manifest(?:\.json)?"), "files|entries|account columns|name version"
     ),
-    _SidecarKind(_MANIFEST, _names(r".+manifest"), "entries"),
-    _SidecarKind(_MANIFEST, _names(r".+-manifest\.json"), "account columns"),
+    _SidecarKind(_MANIFEST, _regex(r".+manifest"), "entries"),
+    _SidecarKind(_MANIFEST, _regex(r".+-manifest\.json"), "account columns"),
     # Exports of DynamoDB and RDS; query results of Athena.
     _SidecarKind(
-        _MANIFEST, _names(r"manifest-files\.json"), "itemCount md5Checksum", has_records=True
+        _MANIFEST, _regex(r"manifest-files\.json"), "itemCount md5Checksum", has_records=True
     ),
-    _SidecarKind(_MANIFEST, _names(r"manifest-summary\.json"), "exportArn"),
-    _SidecarKind(_MANIFEST, _names(r"export_info_.+\.json"), "exportTaskIdentifier"),
-    _SidecarKind(_MANIFEST, _names(r"export_tables_info_.+\.json"), "perTableStatus"),
+    _SidecarKind(_MANIFEST, _regex(r"manifest-summary\.json"), "exportArn"),
+    _SidecarKind(_MANIFEST, _regex(r"export_info_.+\.json"), "exportTaskIdentifier"),
+    _SidecarKind(_MANIFEST, _regex(r"export_tables_info_.+\.json"), "perTableStatus"),
     _SidecarKind(
         _MANIFEST,
-        _names(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}-manifest\.csv"),
+        _regex(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}-manifest\.csv"),
         formats=("csv",),
         max_columns=1,
         has_records=True,
@@ -129,12 +129,12 @@ _KINDS: Final = (
     # dbt, Snowplow, and the identifier of a Spark stream in its checkpoint.
     _SidecarKind(
         _MANIFEST,
-        _names(r"(?:manifest|catalog|sources|run_results)\.json"),
+        _regex(r"(?:manifest|catalog|sources|run_results)\.json"),
         "metadata nodes|metadata results|metadata args",
     ),
-    _SidecarKind(_MANIFEST, _names(r"semantic_manifest\.json"), "semantic_models"),
-    _SidecarKind(_MANIFEST, _names(r"shredding_complete\.json"), "schema data"),
-    _SidecarKind(_MANIFEST, _names(r"metadata"), "id", max_columns=1),
+    _SidecarKind(_MANIFEST, _regex(r"semantic_manifest\.json"), "semantic_models"),
+    _SidecarKind(_MANIFEST, _regex(r"shredding_complete\.json"), "schema data"),
+    _SidecarKind(_MANIFEST, _regex(r"metadata"), "id", max_columns=1),
 )
 _KINDS_BY_FORMAT: Final = {
     format: tuple(kind for kind in _KINDS if format in kind.formats)

@@ -45,14 +45,15 @@ class RememberedFiles(NamedTuple):
 class GroupingState(msgspec.Struct, frozen=True, kw_only=True):
     """The decisions of earlier scans that remain valid.
 
-    `names` are the paths of datasets that differ from the path of their pattern, by format and the
-    path of the pattern. `splits` are decisions by columns.
+    `paths` are the paths of datasets that differ from the path of their pattern; the key is the
+    format and the path of the pattern. `splits` are the patterns whose files were split into
+    datasets by their columns.
     """
 
     file_sets: list[RememberedFiles] = msgspec.field(default_factory=list, name="places")
-    names: dict[str, str] = {}
+    paths: dict[str, str] = msgspec.field(default_factory=dict, name="names")
     splits: list[ColumnSplit] = []
-    # Whether the state comes from a version that grouped by similarity.
+    # Whether the state comes from a version of Lumos that grouped files by similarity.
     is_upgrade: bool = False
 
     @property
@@ -61,13 +62,13 @@ class GroupingState(msgspec.Struct, frozen=True, kw_only=True):
         return frozenset(file_set.dataset for file_set in self.file_sets)
 
     def with_inherited(self, other: "GroupingState") -> "GroupingState":
-        """The state with the names and decisions of a scan of a parent folder."""
+        """The state with the paths and splits of a scan of a parent folder added."""
         splits = {split.dataset: split for split in (*self.splits, *other.splits)}
-        return replace(self, names={**self.names, **other.names}, splits=list(splits.values()))
+        return replace(self, paths={**self.paths, **other.paths}, splits=list(splits.values()))
 
 
 class LegacyGrouping(msgspec.Struct, frozen=True, kw_only=True):
-    """The grouping of versions before path patterns: file sets with their datasets."""
+    """File sets with their datasets, as stored by versions of Lumos before path patterns."""
 
     file_sets: list[tuple[str, str, str, str, str, int]] = msgspec.field(
         default_factory=list, name="places"
@@ -124,7 +125,7 @@ def find_predecessors(
         return {}
     destinations = find_destinations(datasets, before, assign=assign, was_listed=was_listed)
     sources: dict[str, list[str]] = {}
-    found: dict[str, Predecessors] = {}
+    predecessors: dict[str, Predecessors] = {}
     for old_path, targets in destinations.items():
         new_datasets = [path for path in targets if path not in before.datasets]
         if old_path in datasets:
@@ -135,14 +136,17 @@ def find_predecessors(
         else:
             parts = new_datasets
         for path in parts:
-            found.setdefault(path, Predecessors(split_from=old_path))
+            predecessors.setdefault(path, Predecessors(split_from=old_path))
     for path, old_paths in sources.items():
         old_paths.sort(key=lambda old_path: (-destinations[old_path][path], old_path))
-        if path in before.datasets or path in found:
-            found[path] = found.get(path, Predecessors())._replace(merged_from=tuple(old_paths))
+        if path in before.datasets or path in predecessors:
+            earlier = predecessors.get(path, Predecessors())
+            predecessors[path] = earlier._replace(merged_from=tuple(old_paths))
         else:
-            found[path] = Predecessors(renamed_from=old_paths[0], merged_from=tuple(old_paths[1:]))
-    return found
+            predecessors[path] = Predecessors(
+                renamed_from=old_paths[0], merged_from=tuple(old_paths[1:])
+            )
+    return predecessors
 
 
 def find_destinations(

@@ -58,7 +58,7 @@ def suggest_joins(
         return ()
     index = _FileIndex(grouping, root, tables)
     candidates: list[Suggestion] = []
-    for keys, is_accepted in similar:
+    for keys, is_joined_exactly in similar:
         members = sorted((by_key[key] for key in keys), key=lambda each: each.dataset)
         patterns, name = index.hint_for(members)
         candidates.append(
@@ -68,7 +68,7 @@ def suggest_joins(
                 columns=len(schemas[members[0].file_sets[-1].schema_fingerprint].fields),
                 hint=patterns,
                 name=name,
-                join_similar=is_accepted,
+                join_similar=is_joined_exactly,
             )
         )
     return tuple(sorted(candidates, key=lambda each: (-len(each.datasets), each.datasets)))
@@ -79,8 +79,9 @@ def _similar_datasets(
 ) -> list[tuple[list[GroupKey], bool]]:
     """Disjoint sets of similar datasets, and whether `join_similar` would join exactly these.
 
-    A set contains the datasets of one folder, or those that `join_similar` would join, whichever
-    are more: 800 tables, of which four are numbered, are one suggestion, not two.
+    A set contains the similar datasets of one folder, or those that `join_similar` would join,
+    whichever set is larger. For example, a folder of 800 similar tables is one suggestion, even if
+    `join_similar` alone would only join four numbered ones.
     """
     neighbours: dict[Hashable, dict[GroupKey, Sequence[FileSet]]] = {}
     for (path, format), members in file_sets.items():
@@ -122,10 +123,10 @@ class _FileIndex:
                 self._varying.setdefault(folder, []).append((levels, key))
 
     def hint_for(self, members: Sequence[DatasetGroup]) -> tuple[tuple[str, ...], str]:
-        """The patterns of a hint that only matches these datasets, or none, and a name for it.
+        """The patterns of a hint that matches only these datasets, and a name for the hint.
 
-        A `*` stands for the varying part of names with a common word, or for all names of a folder
-        if all its datasets are members.
+        There are no patterns if each would match other files as well. A `*` replaces the varying
+        part of names with a common word, or all names of a folder if all its datasets are members.
         """
         name = self._common_name(members)
         file_sets = [file_set for each in members for file_set in each.file_sets]
@@ -138,11 +139,13 @@ class _FileIndex:
         locations_of_members = sorted(
             {each for file_set in file_sets for each in locations_of(file_set, self._root)}
         )
-        are_files = {len(path.split("/")) for path in paths} == {
+        locations_are_files = {len(path.split("/")) for path in paths} == {
             len(each.split("/")) for each in locations_of_members
         }
         for patterns in (
-            *self._globs(locations_of_members, member_keys, are_files=are_files),
+            *self._globs(
+                locations_of_members, member_keys, locations_are_files=locations_are_files
+            ),
             locations_of_members,
         ):
             hint = FileHint(path=tuple(patterns))
@@ -161,22 +164,22 @@ class _FileIndex:
         locations_of_members: Sequence[str],
         member_keys: Collection[FileSetKey],
         *,
-        are_files: bool,
+        locations_are_files: bool,
     ) -> Iterator[list[str]]:
-        paths = [level_names.split("/") for level_names in locations_of_members]
+        paths = [location.split("/") for location in locations_of_members]
         if len({len(path) for path in paths}) > 1:
             return
         names = [sorted(set(level)) for level in zip(*paths, strict=True)]
         by_words = [
-            level_names[0] if len(level_names) == 1 else common_glob(level_names)
-            for level_names in names
+            names_of_level[0] if len(names_of_level) == 1 else common_glob(names_of_level)
+            for names_of_level in names
         ]
         if "" not in by_words[1:]:
             yield ["/".join(by_words)]
-        folder = [level_names[0] for level_names in names[:-1]]
-        if all(len(level_names) == 1 for level_names in names[:-1]):
+        folder = [names_of_level[0] for names_of_level in names[:-1]]
+        if all(len(names_of_level) == 1 for names_of_level in names[:-1]):
             others = self._other_files([*folder, "*"], member_keys)
-            if not any(len(level_names) == len(names) or not are_files for level_names in others):
+            if not any(len(levels) == len(names) or not locations_are_files for levels in others):
                 yield ["/".join([*folder, any_glob(names[-1])])]
 
     def _other_files(
@@ -195,7 +198,7 @@ class _FileIndex:
                 yield levels
 
     def _starting_with(self, folder: Levels, start: str) -> Iterator[tuple[Levels, FileSetKey]]:
-        """The files below a folder whose next name starts with a text."""
+        """The files below a folder whose next path segment after `folder` starts with `start`."""
         first = bisect_left(self._files, ((*folder, start) if start else folder,))
         for index in range(first, len(self._files)):
             levels, key = self._files[index]

@@ -36,7 +36,7 @@ _MONTH_NAME = (
 _WORD_END = r"(?![0-9A-Za-z])"
 _QUARTER = r"[QqHh][1-4](?:[-_]?[QqHh][1-4])?"
 
-# Values that start at the beginning of a word.
+# Patterns of values that start at the beginning of a word.
 _AT_WORD_START: Final = {
     "uuid": r"[0-9a-fA-F]{8}(?P<u>[-_])[0-9a-fA-F]{4}(?P=u)[0-9a-fA-F]{4}(?P=u)[0-9a-fA-F]{4}(?P=u)"
     r"[0-9a-fA-F]{12}",
@@ -57,7 +57,7 @@ _AT_WORD_START: Final = {
     rf"|{_YEAR}[-_ ]?{_MONTH_NAME}(?:[-_ ]?{_LOOSE_DAY})?)" + _WORD_END,
     "clock": rf"{_HOUR}:{_MINUTE}(?::{_MINUTE})?" + _WORD_END,
 }
-# Values that may follow letters: events20240105.
+# Patterns of dates that may follow letters: events20240105.
 _DATES: Final = {
     # Digits after a date and a separator may also count files, so they are not a time.
     "time": rf"{_YEAR}(?P<s1>[-_.]?){_MONTH}(?P=s1){_DAY}"
@@ -76,7 +76,7 @@ _DATES: Final = {
     # A year and two digits: a month, but also a week, or a season such as 2012-13.
     "month": rf"(?:{_YEAR}(?:{_MONTH}|[-_.]\d\d?)|{_MONTH}[-_.]{_YEAR}(?![-_.]\d\d?(?!\d)))(?!\d)",
 }
-# Values that consist of digits only.
+# Patterns of values that consist of digits only.
 _DIGITS: Final = {
     "epoch": r"1[0-9]\d{8}(?:\d{3}|\d{6})?" + _WORD_END,
     "year": _YEAR + _WORD_END,
@@ -125,7 +125,7 @@ _WRITER_WORD_BEFORE: Final = re.compile(
 _VOWEL: Final = re.compile(r"[aeiouyAEIOUY]")
 _MIN_RANDOM_LENGTH: Final = 16
 # Names such as eBayPayPalTx change their case as often as random letters do.
-_MIN_LETTERS_LENGTH: Final = 13
+_MIN_RANDOM_LETTERS: Final = 13
 _ACCOUNT_DIGITS: Final = 12
 # With this many digits, a number without leading zeros is an identifier, not a count.
 _IDENTIFIER_DIGITS: Final = 7
@@ -288,10 +288,10 @@ def _values(name: str, *, below_year: bool = False) -> Iterator[NameValue]:
             ):
                 yield NameValue("id", start, match.end())
             else:
-                found = list(_values_of_word(name, start, text))
-                after_time = after_time and bool(found)
-                after_date = after_date and bool(found)
-                yield from found
+                word_values = list(_values_of_word(name, start, text))
+                after_time = after_time and bool(word_values)
+                after_date = after_date and bool(word_values)
+                yield from word_values
         elif kind == "brace":
             yield NameValue("open" if text == "{" else "close", start, match.end())
         elif kind == "lettered":
@@ -341,7 +341,7 @@ def is_identifier(word: str) -> bool:
     digits = sum(map(str.isdigit, word))
     if not digits:
         # Letters without digits are words or abbreviations, unless their case is random.
-        return len(word) >= _MIN_LETTERS_LENGTH and _has_random_case(word)
+        return len(word) >= _MIN_RANDOM_LETTERS and _has_random_case(word)
     if _DATE_INSIDE.search(word):
         return False
     # A single number after letters does not make the letters an identifier.
@@ -384,7 +384,7 @@ def _is_hex_mix(word: str) -> bool:
 
 
 def _is_mixed_hash(word: str) -> bool:
-    """Whether hexadecimal digits are not just a word with a number: 3f2a9, but not feed1."""
+    """Whether hexadecimal digits are more than a word with a number: 3f2a9, but not feed1."""
     return len(word) >= 8 or len(_LETTER_OR_DIGIT_RUNS.findall(word)) > 2
 
 
@@ -393,7 +393,7 @@ def _is_random_suffix(word: str) -> bool:
 
 
 def _is_unpronounceable(word: str) -> bool:
-    """Whether more than a third of adjacent letters are unusual in words."""
+    """Whether more than a third of the pairs of adjacent letters are unusual in words."""
     pairs = [
         (left.lower(), right.lower())
         for left, right in pairwise(word)

@@ -99,7 +99,7 @@ class GroupingComparison(NamedTuple):
         paths = [path for each in old_groups ^ new_groups for path in (each.first, each.last)]
         moves: Moves = Counter()
         if paths:
-            # Both list the same files in the same order.
+            # Both contents list the same files in the same order.
             letters = zip(min(paths), max(paths), strict=False)
             common = (letter for letter, _ in takewhile(lambda pair: pair[0] == pair[1], letters))
             folder = "".join(common).rpartition("/")[0]
@@ -122,7 +122,7 @@ class GroupingComparison(NamedTuple):
 
 
 class _Identity(NamedTuple):
-    """The values that differ between groups with other names or other files."""
+    """The values by which two groups differ if their names or files differ."""
 
     dataset: str
     first: str

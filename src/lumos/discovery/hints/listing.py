@@ -55,7 +55,7 @@ class ListedHint(NamedTuple):
 
 
 class HintRequest(NamedTuple):
-    """A hint to add, with absolute paths, and the roots that contain it, the innermost first."""
+    """A hint to add, with absolute paths, and the roots that contain these, innermost first."""
 
     hint: DatasetHint
     roots: tuple[str, ...]
@@ -73,7 +73,7 @@ def with_hints(settings: Settings, hints: Iterable[DatasetHint]) -> Settings:
 
 
 def list_hints(settings: Settings, store: Store | None) -> list[ListedHint]:
-    """All hints in the order in which they are tried: of sources, of all scans, of the store."""
+    """All hints in the order in which they are tried: of sources, for all scans, in the store."""
     sections = [
         *((f"sources[{index}]", each) for index, each in enumerate(settings.sources)),
         *(
@@ -153,18 +153,18 @@ def find_hint(
             raise NoSuchHint(text)
         return int(text), hints[int(text) - 1]
     candidates = {_comparable(text), _comparable(to_absolute(text, settings))}
-    found = [
+    matches = [
         (number, each)
         for number, each in enumerate(hints, start=1)
         if not candidates.isdisjoint(map(_comparable, each.hint.paths))
         or any(candidates & each.absolute_paths(root) for root in each.roots)
     ]
-    if not found:
+    if not matches:
         raise NoSuchHint(text)
-    if len(found) > 1:
-        numbers = ", ".join(str(number) for number, _ in found)
+    if len(matches) > 1:
+        numbers = ", ".join(str(number) for number, _ in matches)
         raise MisuseError(f"Several hints have the pattern '{text}'. Name one by number: {numbers}")
-    return found[0]
+    return matches[0]
 
 
 def number_of_hint(hint: ListedHint, hints: Sequence[ListedHint]) -> int:

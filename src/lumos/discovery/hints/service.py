@@ -101,7 +101,7 @@ class HintListReport(Report, frozen=True, kw_only=True):
 
 
 class HintChangeReport(Report, frozen=True, kw_only=True):
-    """A hint that was added or removed (or would be), and its effect on the last scan.
+    """A hint that was or would be added or removed, and its effect on the last scan.
 
     If the root of the hint was not scanned, `scanned_at` is null and the effect is unknown.
     """
@@ -120,8 +120,8 @@ class HintChangeReport(Report, frozen=True, kw_only=True):
 class _Effect(NamedTuple):
     """The effect of a change of hints on all roots; unknown if no root was scanned.
 
-    `matched` is the number of files that match the hint. An earlier hint applies to `shadowed` of
-    them.
+    `matched` is the number of files that match the hint, and `shadowed` is how many of these files
+    an earlier hint matches as well, so that the earlier hint applies.
     """
 
     effects: tuple[HintEffect, ...] = ()
@@ -143,8 +143,8 @@ class _Effect(NamedTuple):
 class Hints:
     """Adds, lists and removes hints, and reports their effect without a scan.
 
-    `load` reads the settings, from the given text instead of the configuration file if it is not
-    None. `use_settings` is called with the new settings after a change of the file.
+    `load` reads the settings from a text or, for None, from the configuration file. `use_settings`
+    is called with the new settings after the file has changed.
     """
 
     def __init__(
@@ -202,7 +202,7 @@ class Hints:
         in_store: bool = False,
         dry_run: bool = False,
     ) -> HintChangeReport:
-        """Join the files that match some patterns into one dataset, split them, or name them.
+        """Join the files that match the patterns into one dataset, split them, or name them.
 
         The hint is written to the configuration file if there is one, otherwise to the store;
         `in_store` always writes it to the store. A dry run writes nothing.
@@ -275,7 +275,7 @@ class Hints:
             raise MisuseError(
                 "The patterns of a hint must lie in one root, but these lie in several: "
                 f"{', '.join(dict.fromkeys(each[0] for each in roots_by_pattern))}. "
-                "Add a hint for each."
+                "Add a hint for each root."
             )
         # A pattern that is the path of a root means all files in the root.
         paths = tuple(f"{path}/**" if path in roots else path for path in absolute)
@@ -436,7 +436,7 @@ def _root_of(scan: FinishedScan) -> str:
 
 
 def _insert(opened: HintFile, request: HintRequest) -> ListedHint:
-    """Write a hint to the section of its only source, or else to the section of all scans."""
+    """Write a hint to the section of the only source that it applies to, or else of all scans."""
     section = _section_of_root(opened.settings, request)
     if section is not None:
         prefix = f"{request.roots[0].rstrip('/')}/"

@@ -35,7 +35,7 @@ _MAX_OTHER_ARCHIVES: Final = 3
 
 
 def _delete_older(file: Path) -> None:
-    """Delete older archives of this installation, and all but a few of other installations."""
+    """Delete older archives of this installation, and all but the newest of other installations."""
     own_prefix = file.name.rpartition("-")[0]
     others = sorted(file.parent.glob("spark-*.jsa"), key=lambda path: path.stat().st_mtime)
     retained = [path for path in others if not path.name.startswith(own_prefix)][

@@ -131,7 +131,7 @@ class LakeContents:
         """The files of a scan, grouped by the hints of the selection.
 
         Parts that were summarised with other hints are summarised again, unless `is_current` is
-        true for them because the new hints make no difference.
+        true for a part because the new hints make no difference to it.
         """
         splits = manifest.grouping.splits
         root, hints = selection.root, selection.hints
@@ -154,18 +154,18 @@ class LakeContents:
         )
         walks = (storage.walk(each, tables=selection.tables) for each in key_ranges)
         listings = list(islice(chain(items, chain.from_iterable(walks)), MAX_FILES))
-        tables_found = find_tables(listings, selection)
+        table_records = find_tables(listings, selection)
         files = (
             each for each in listings if isinstance(each, ListedFile) and each.path in selection
         )
         owned = OwnedPaths(
-            path for root, record in tables_found.items() for path in (root, *record.owned_paths)
+            path for root, record in table_records.items() for path in (root, *record.owned_paths)
         )
         listed = list(owned.without(files))
         reader = DataFileReader(storage, column_stats=False)
         rows = list(reader.read((each, None) for each in listed))
         summary = summarise(rows, root=selection.root, hints=selection.hints)
-        manifest = ScanManifest(schemas=reader.encoded_schemas, tables=tables_found)
+        manifest = ScanManifest(schemas=reader.encoded_schemas, tables=table_records)
         rows_by_path = {row.path: row for row in rows}
         return cls(selection, summary.file_sets, manifest, rows_by_path, state_access=state_access)
 

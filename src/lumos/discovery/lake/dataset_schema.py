@@ -41,12 +41,12 @@ _SCANS_TO_RETURN: Final = 2
 _SCANS_TO_RETURN_FROM_ALTERNATING: Final = 5
 # The number of consecutive scans with a single writer after which a dataset stops alternating.
 _SCANS_TO_FORGET_ALTERNATION: Final = 3
-# The number of changes between writers after which a dataset is alternating.
-_TURNS_TO_ALTERNATE: Final = 2
+# The number of changes from one writer to another after which a dataset is alternating.
+_WRITER_CHANGES_TO_ALTERNATE: Final = 2
 
-# The last partition of some files, and the modification time of the newest file in it.
+# The last partition of a file set, and the modification time of the newest file in it.
 Newest: TypeAlias = tuple[str, int]
-# The value for a recorded shape whose last write is unknown.
+# Used for a recorded shape of which the last write is unknown.
 _UNKNOWN_NEWEST: Final[Newest] = ("", 0)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -75,9 +75,9 @@ class ShapeMemory(msgspec.Struct, frozen=True, kw_only=True, rename=_STORED_NAME
 
     `full` is the full fingerprint of the current shape, even if no file has it any longer.
     `ranks` numbers the shapes in the order in which they were first seen. `newest` is the last
-    known write of the current shape. `candidate` is an earlier shape that was written after it and
-    may become the current shape again; `candidate_scans` is the number of scans since. `turns` is
-    how often the writer changed, and `single_writer_scans` the number of scans in a row in which
+    known write of the current shape. `candidate` is an earlier shape that was written after that
+    and may become the current shape again; `candidate_scans` is the number of scans since. `turns`
+    is how often the writer changed, and `single_writer_scans` the number of scans in a row in which
     only the current shape was written.
     """
 
@@ -107,12 +107,12 @@ class StoredMemory(NamedTuple):
     format: str | None
 
 
-# Returns the memories that the store has, by the path of the dataset.
+# A function that returns the memories in the store for paths of datasets.
 LoadMemories: TypeAlias = Callable[[Collection[str]], Mapping[str, StoredMemory]]
 
 
 def decode_memory(body: bytes, schema: bytes, format: str | None) -> StoredMemory:
-    """Decode a memory of the store."""
+    """Decode a memory from the store."""
     return StoredMemory(msgspec.json.decode(body, type=ShapeMemory), schema, body, format)
 
 
@@ -143,14 +143,14 @@ def memory_from_record(
 
 
 class SchemaChoice(msgspec.Struct, frozen=True, kw_only=True):
-    """A dataset's schema after a scan; `reverted` if it just returned to an earlier one."""
+    """The schema of a dataset after a scan; `reverted` means that an earlier schema returned."""
 
     memory: ShapeMemory
     reverted: bool = False
 
 
 def choose_schema(present: Sequence[PresentShape], memory: ShapeMemory | None) -> SchemaChoice:
-    """Choose the schema of a dataset whose files declare theirs.
+    """Choose the schema of a dataset whose files declare their schemas.
 
     A new shape is used immediately. An earlier shape is used again only after several scans in
     which no other shape was written, so two writers that take turns do not change the schema every
@@ -250,7 +250,10 @@ def _count_candidate_scan(
 def _count_turn(memory: ShapeMemory) -> ShapeMemory:
     turns = memory.turns + 1
     return replace(
-        memory, turns=turns, single_writer_scans=0, alternating=turns >= _TURNS_TO_ALTERNATE
+        memory,
+        turns=turns,
+        single_writer_scans=0,
+        alternating=turns >= _WRITER_CHANGES_TO_ALTERNATE,
     )
 
 
@@ -258,7 +261,7 @@ def complete_types(schemas: Sequence[Schema], last_schema: Schema | None) -> lis
     """Replace uncertain types by those of the newest schema that is certain about the column.
 
     `schemas` are sorted from the oldest to the newest. A column of nulls has no certain type, and
-    doubles that pandas wrote may be integers with missing values. Neither is a change of the schema
+    doubles that pandas wrote may be integers with missing values. Neither counts as a schema change
     if other files or the last schema have a certain type.
     """
     if not any(
@@ -352,17 +355,17 @@ class SchemaPool:
         return self._decoded[fingerprint]
 
     def add(self, fingerprint: str, schema: Schema) -> None:
-        """Add a schema, unless it is known."""
+        """Add a schema, unless the pool already has it."""
         if fingerprint not in self._encoded:
             self._encoded[fingerprint] = to_json(schema)
             self._decoded[fingerprint] = schema
 
     def add_json(self, fingerprint: str, body: bytes) -> None:
-        """Add a schema as JSON, unless it is known."""
+        """Add a schema as JSON, unless the pool already has it."""
         self._encoded.setdefault(fingerprint, body)
 
     def encoded_schemas(self, fingerprints: Iterable[str]) -> dict[str, bytes]:
-        """Some of the schemas as JSON."""
+        """The schemas with these fingerprints, as JSON."""
         return {fingerprint: self._encoded[fingerprint] for fingerprint in fingerprints}
 
 
@@ -512,8 +515,8 @@ def _choose_inferred(
 
     It is the union of the files' columns with widened types, so a column that is missing in some
     files is not a change. A widened type stays wide, even if all current values fit a narrower one.
-    Keys of JSON may be rare, so a missing key is only removed if it is still missing one scan
-    later.
+    JSON records may omit keys, so a missing key is only removed if the next scan does not find it
+    either.
     """
     schema = _merge_inferred(schemas[file_set.schema_fingerprint] for file_set in ordered)
     if last_schema is not None:
@@ -605,7 +608,7 @@ def _describe_level(name: str, types: dict[str, DataType]) -> str:
 def _partition_type(key: PartitionKey) -> DataType:
     if key.dates:
         return DATE
-    # 01 is a number for keys such as month; for other keys it may be an identifier.
+    # 01 is a number for keys such as month; for other keys, it may be an identifier.
     if key.digits and key.key.casefold() in DATE_KEYS:
         return INT32
     return INT64 if key.integers else STRING

@@ -1,8 +1,9 @@
 """The manifest of a scan, so that the next scan reads only new and changed files.
 
-A manifest is one small file with the schemas in use, the memory of each dataset, and references to
-parts (a row per file, written and read by Spark tasks). Manifests share parts: scanning an
-unchanged lake writes none. A manifest is written last and in one step, so it is never incomplete.
+A manifest is one small file with the schemas in use, the remembered shapes of each dataset, and
+references to parts (a row per file, written and read by Spark tasks). Manifests share parts:
+scanning an unchanged lake writes no part. A manifest is written last and in one step, so it is
+never incomplete.
 """
 
 import logging
@@ -28,17 +29,17 @@ ScanProgress: TypeAlias = Callable[[int, float], None]
 class ScanManifest(msgspec.Struct, kw_only=True):
     """The state that a scan of a root stores for the next scan.
 
-    `schemas` are JSON by full fingerprint, `memories` are by dataset, `tables` by root. If there is
-    a store, scans use the memories of the store, and those of the manifest are only used to explain
-    the decisions of this scan.
+    `schemas` maps full fingerprints to JSON. `memories` maps datasets to the shapes of their files,
+    which the next scan compares with the current ones. `tables` is by root. If there is a store,
+    scans use the shapes in the store, and the manifest's only explain the decisions of this scan.
     """
 
     parts: list[ManifestPart] = []
     schemas: dict[str, bytes] = {}
     memories: dict[str, ShapeMemory] = {}
     grouping: GroupingState = GroupingState()
-    # Written by versions before path patterns.
-    settled: LegacyGrouping = LegacyGrouping()
+    # Only in manifests of Lumos versions that had no path patterns.
+    legacy_grouping: LegacyGrouping = msgspec.field(default_factory=LegacyGrouping, name="settled")
     tables: dict[str, TableRecord] = {}
 
     @property
@@ -82,7 +83,7 @@ class ManifestStore:
 
     def grouping_of(self, manifest: ScanManifest) -> GroupingState:
         """The grouping of a manifest, upgraded if an earlier version wrote it."""
-        if not manifest.settled.file_sets:
+        if not manifest.legacy_grouping.file_sets:
             return manifest.grouping
         summaries = []
         for part in manifest.parts:
@@ -92,7 +93,7 @@ class ManifestStore:
                 _log.warning(
                     "Part %s of a manifest is missing; its datasets start a new history.", part.path
                 )
-        return manifest.settled.upgrade(summaries)
+        return manifest.legacy_grouping.upgrade(summaries)
 
     def write(self, name: str, manifest: ScanManifest) -> None:
         self._storage.write(f"{self._folder}/{name}", msgspec.msgpack.encode(manifest))

@@ -20,7 +20,7 @@ from lumos.discovery.lake.summaries import FileRow, FileSummary
 from lumos.spark.arrays import arrow_array
 from lumos.storage import KeyRange, StorageAccess, storage_of
 
-# Increment this when files must be read or grouped again because the rules changed.
+# Increment this when rules change so that files must be read or grouped again.
 VERSION: Final = 5
 
 _FILE_COLUMNS: Final = pa.schema(
@@ -41,7 +41,7 @@ _FILE_COLUMNS: Final = pa.schema(
     ]
 )
 _SUMMARY: Final = b"lumos.summary"
-# The footers of most parts are shorter.
+# Most footers are shorter than this.
 _FOOTER_BYTES: Final = 64 * 1024
 _IDENTITY_COLUMNS: Final = ["path", "size", "modified", "etag", "storage_class"]
 
@@ -103,7 +103,7 @@ class PartIndex:
 
 
 class KeyRangeSet:
-    """Key ranges that are looked up by path."""
+    """A set of key ranges, to check whether they contain a path."""
 
     def __init__(self, key_ranges: Iterable[KeyRange]) -> None:
         self._by_folder: dict[str, list[KeyRange]] = {}
@@ -124,10 +124,10 @@ class KeyRangeSet:
             folder = folder.rpartition("/")[0]
 
 
-def _has_common_paths(one: KeyRange, other: KeyRange) -> bool:
+def _has_common_paths(left: KeyRange, right: KeyRange) -> bool:
     """Whether two key ranges of one folder overlap."""
-    ends_before = one.until and one.until <= other.after
-    begins_after = other.until and other.until <= one.after
+    ends_before = left.until and left.until <= right.after
+    begins_after = right.until and right.until <= left.after
     return not (ends_before or begins_after)
 
 
@@ -177,7 +177,7 @@ def read_identities(path: str, *, access: StorageAccess) -> tuple[Identities, Fi
 
 
 def read_summary(path: str, *, access: StorageAccess) -> FileSummary:
-    """The summary of a part, from the end of its file alone."""
+    """The summary of a part; only the end of its file is read."""
     with storage_of(path, access).open(path) as file:
         tail = file.tail(_FOOTER_BYTES)
         # A Parquet file ends with the footer, its length and a magic number.

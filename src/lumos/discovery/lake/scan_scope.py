@@ -18,12 +18,12 @@ from lumos.storage.table_roots import (
     table_root_in,
 )
 
-# More folders than this are not listed one by one.
+# If there are more folders than this, their parent folders are listed instead.
 _MAX_RANGES: Final = 1000
 
 
 class ScanScope(NamedTuple):
-    """Key ranges to list, and tables to read, with the kinds of log that the events were about.
+    """Key ranges to list, and tables to read, with the table formats whose logs have changed.
 
     `new_tables` are roots that the last scan did not find; their folders are listed as well.
     """
@@ -67,7 +67,7 @@ def plan_scope(
         elif table_root is not None:
             continue
         elif not is_folder and misplaced_metadata_folder(path) is not None:
-            # The metadata names the table, which may be anywhere.
+            # The metadata belongs to a table that may be in any folder.
             return None
         elif any(map(is_hidden, relative.rstrip("/").split("/"))):
             continue
@@ -128,7 +128,7 @@ def _may_be_in_excluded_table(folder: str, selection: FileSelection) -> bool:
 
 
 def _outermost_folders(folders: Collection[str]) -> set[str]:
-    """The folders that do not lie inside another one."""
+    """The folders that do not lie inside another of these folders."""
     all_folders = OwnedPaths(folders)
     return {
         folder

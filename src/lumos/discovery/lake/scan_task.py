@@ -85,9 +85,9 @@ class ScanTask(msgspec.Struct, array_like=True):
 
     `listed_ranges` are the key ranges of files that were listed before the task starts, and
     `deferred` is the path of a stored batch. `known_parts` are the paths of the parts of the last
-    manifest that may contain some of the files. With `dropped_ranges`, nothing is listed: the task
+    manifest that may contain these files. With `dropped_ranges`, nothing is listed: the task
     copies its only part without the files in these ranges. An `in_scope` task lists a part of the
-    lake after events, so that its folders may have been deleted since.
+    lake after events; its folders may have been deleted since.
     """
 
     to_list: list[KeyRange]
@@ -106,7 +106,7 @@ class ScanTask(msgspec.Struct, array_like=True):
 
 
 class DeferredFiles(msgspec.Struct, frozen=True, array_like=True):
-    """A batch of listed files for another task: where it is stored, and its first and last path."""
+    """A stored batch of listed files for another task, with its first and last path."""
 
     path: str
     key_ranges: list[KeyRange]
@@ -136,7 +136,7 @@ class ScanJob(NamedTuple):
     """The parameters that all tasks of a scan share.
 
     Files in the folder `state` are not data. Files in `owned_paths` belong to known tables.
-    `splits` are decisions of earlier scans that files of one pattern are different datasets.
+    `splits` are the patterns whose files earlier scans split into different datasets.
     """
 
     selection: FileSelection
@@ -376,7 +376,7 @@ def _defer(
 
 
 def _reuse_part(job: ScanJob, task: ScanTask, listed: Sequence[ListedFile]) -> ScanResult | None:
-    """Return a result with the part of the last scan if it has exactly these, unchanged files."""
+    """A result with the part of the last scan, if its files are the listed ones and unchanged."""
     if len(task.known_parts) != 1:
         return None
     path = task.known_parts[0]
@@ -398,7 +398,7 @@ def _reuse_part(job: ScanJob, task: ScanTask, listed: Sequence[ListedFile]) -> S
 def _copy_part(job: ScanJob, task: ScanTask) -> ScanResult:
     """Write the part of a task again without the files in its dropped ranges.
 
-    The part is kept if it has none of these files, and there is no part if it has no others.
+    The existing part is used if none of its files is in these ranges. There is no part if all are.
     """
     (path,) = task.known_parts
     known_rows, summary = read_part(path, access=job.state_access)
@@ -460,7 +460,7 @@ def _scan(
     rows.extend(reader.read(to_read))
     # Files in folders that could not be listed keep their earlier state.
     unlisted_prefixes = tuple(f"{each.path.rstrip('/')}/" for each in listing_problems)
-    # Another task reports the files outside of its key ranges.
+    # Files outside of the key ranges of this task belong to other tasks.
     own_ranges = KeyRangeSet(task.key_ranges)
     unlisted_rows = [
         row
@@ -493,7 +493,7 @@ def _scan(
 def _load_last_rows(job: ScanJob, task: ScanTask) -> tuple[dict[str, FileRow], FileSummary | None]:
     """The task's files in the last manifest, and their summary if it can be reused.
 
-    That is the case if a single part contains all of them and no hints were applied to it.
+    The summary can be reused if a single part contains all files and no hints were applied to it.
     """
     parts = [read_part(part, access=job.state_access) for part in task.known_parts]
     rows = {row.path: row for part_rows, _ in parts for row in part_rows}

@@ -44,7 +44,7 @@ class FileRow(NamedTuple):
     """A file as the manifest stores it.
 
     A file that is not data has no `format`. A file that could not be read is `failed`, with a code
-    and a reason, and has the other values of an earlier scan. For other files, `reason` is a
+    and a reason, and has its other values from an earlier scan. For readable files, `reason` is a
     remark. `columns` are packed statistics, if they were requested.
     """
 
@@ -77,8 +77,8 @@ class FileSet(msgspec.Struct, array_like=True):
     """All files of one folder, name pattern, format and schema.
 
     `content` is a fingerprint that does not depend on the order of files. `newest` is the last
-    partition and the time of its newest file. `dataset` is the path of the dataset that follows
-    from the pattern. `path_values` are values that may distinguish datasets, by their position in
+    partition and the time of its newest file. `dataset` is the path of the dataset to which the
+    pattern belongs. `path_values` are values that may distinguish datasets, by their position in
     the path.
     """
 
@@ -135,7 +135,7 @@ class FileSet(msgspec.Struct, array_like=True):
 
 
 class FileSummary(msgspec.Struct, array_like=True):
-    """The file sets and counts of some files, with the first of their problems.
+    """The file sets of a number of files, with counts and the first of their problems.
 
     `hints` is the fingerprint of the hints that were applied. `problem_counts` counts all problems;
     manifests of earlier versions do not have it.
@@ -147,7 +147,7 @@ class FileSummary(msgspec.Struct, array_like=True):
     problems: list[Problem] = []
     hints: str = ""
     problem_counts: list[ProblemCount] = []
-    # Files that are not data by content or extension.
+    # The number of files that are not data by content or extension.
     not_data: int = 0
 
     @property
@@ -299,7 +299,7 @@ def _fingerprint(row: FileRow) -> int:
 
 @lru_cache(maxsize=65_536)
 def sortable_partitions(partitions: Partitions) -> str:
-    """Partition values as text that sorts naturally (9 before 10); only dates if there are any."""
+    """Partition values as text that sorts naturally (9 before 10); if any is a date, only dates."""
     dates = [value for key, value in partitions if is_time_partition(key, value)]
     return "/".join(
         value.zfill(20) if value.isdigit() and len(value) < 20 else value
@@ -353,12 +353,12 @@ class DataFileReader:
         A file that can no longer be read keeps its last row, so that its dataset does not change.
         """
         if self._storage.concurrency == 1:
-            yield from (self._read_or_keep(listed, last_row) for listed, last_row in files)
+            yield from (self._read_or_keep_last(listed, last_row) for listed, last_row in files)
             return
         with ThreadPoolExecutor(self._storage.concurrency) as threads:
-            yield from threads.map(lambda file: self._read_or_keep(*file), files)
+            yield from threads.map(lambda file: self._read_or_keep_last(*file), files)
 
-    def _read_or_keep(self, listed: ListedFile, last_row: FileRow | None) -> FileRow:
+    def _read_or_keep_last(self, listed: ListedFile, last_row: FileRow | None) -> FileRow:
         try:
             return self._read(listed)
         except UnreadableFile as problem:
@@ -379,10 +379,10 @@ class DataFileReader:
     def _read(self, listed: ListedFile) -> FileRow:
         with self._storage.open(listed.path, size=listed.size) as file:
             name = listed.path.rpartition("/")[2]
-            found = read_file(name, file, column_stats=self._column_stats)
-        if found is None:
+            format_and_facts = read_file(name, file, column_stats=self._column_stats)
+        if format_and_facts is None:
             return _make_row(listed)
-        format, facts = found
+        format, facts = format_and_facts
         fingerprint = facts.known.full
         if fingerprint not in self.encoded_schemas:
             self.encoded_schemas[fingerprint] = facts.known.body

@@ -21,8 +21,8 @@ _MAX_CACHED_ENTRIES: Final = 50_000
 class StoredTableFolder:
     """A table's root in any storage, without the folder `excluded_uri`.
 
-    Nothing outside of the root `scanned` (by default the table's own) is listed or opened. Listings
-    are cached, so that the signature of a table and its facts come from the same listing.
+    Nothing outside of the folder `scanned`, by default the table's root, is listed or opened.
+    Listings are cached, so that the signature of a table and its facts come from the same listing.
     """
 
     def __init__(
@@ -86,12 +86,12 @@ class StoredTableFolder:
 
 
 class SeparateMetadataFolder(StoredTableFolder):
-    """The root of a table with metadata in another folder, `log`.
+    """The root of an Iceberg table whose metadata folder, `log`, is outside of the root.
 
-    Both metadata folders are listed as one, because older files stay in the usual folder when a
-    table is configured to write its metadata elsewhere. `log_uri` and `location` are the addresses
-    of the log and of the root as written in the table's metadata. If only the log is accessible, it
-    is also used as the root, and the data lies elsewhere.
+    When a table is configured to write its metadata elsewhere, older files stay in the usual
+    folder, so both folders are listed as one. `log_uri` and `location` are the addresses of the
+    metadata folder and of the root as written in the table's metadata. If only the metadata folder
+    is accessible, it is also used as the root.
     """
 
     def __init__(
@@ -118,13 +118,16 @@ class SeparateMetadataFolder(StoredTableFolder):
         yield from (each for each in sorted(entries.values()) if each.name > after)
 
     def inside(self, uri: str, location: str) -> str | None:
-        has_data = self.root != self.log
-        if has_data and (path := super().inside(uri, self._location or location)) is not None:
+        is_root_accessible = self.root != self.log
+        if (
+            is_root_accessible
+            and (path := super().inside(uri, self._location or location)) is not None
+        ):
             return path
         target = canonical(uri, self.root)
         for log in filter(None, (self._log_uri, self.log)):
             if (path := _relative_to(target, log)) is not None:
-                return f"{METADATA_FOLDER}/{path}" if has_data else path
+                return f"{METADATA_FOLDER}/{path}" if is_root_accessible else path
         return None
 
     def _path(self, path: str) -> str:
@@ -157,8 +160,8 @@ def locate_table(
 ) -> SeparateMetadataFolder:
     """The folder of the table whose metadata is in `log`; raises UnreadableFile.
 
-    The metadata names the location of the table. If the lake was moved or copied since, the table
-    is expected at the same path relative to its metadata.
+    The metadata contains the location of the table. If the lake was moved or copied since, the
+    table is expected at the same path relative to its metadata.
     """
     metadata_location = find_table_location(
         SeparateMetadataFolder(storage, log, log, scanned=scanned)
@@ -169,8 +172,8 @@ def locate_table(
     if root != log and _relative_to(root, log) is not None:
         raise UnreadableFile(
             "stray_metadata",
-            f"This folder holds Iceberg metadata above its table {root}; the table is not read, "
-            "and its files are treated as loose files",
+            "This folder contains the Iceberg metadata of a table in its own subfolder "
+            f"{root}. The table is not read; its files are treated like files outside of tables",
         )
     if root != scanned.rstrip("/") and _relative_to(root, scanned) is None:
         root = log
@@ -186,7 +189,7 @@ def locate_table(
 
 
 def _relocate(location: str, log_uri: str, log: str) -> str:
-    """The current location of a path in the metadata, if the log was moved from `log_uri`."""
+    """The current address of `location` if the metadata was moved from `log_uri` to `log`."""
     old_parts, new_parts = log_uri.split("/"), log.split("/")
     while old_parts and new_parts and old_parts[-1] == new_parts[-1]:
         old_parts.pop()

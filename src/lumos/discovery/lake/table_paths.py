@@ -1,4 +1,4 @@
-"""Paths of tables: which files belong to a table, and which its metadata may refer to."""
+"""Paths of tables: the files that belong to a table, and the paths it may refer to."""
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,7 +20,7 @@ class TablePaths:
     """Resolves the paths in a table's logs, properties and manifests.
 
     Anyone with write access to a lake can write such a file. So a path is resolved, including
-    symbolic links, before anything is opened, and refused unless it lies below one of `roots`.
+    symbolic links, before it is opened, and rejected unless it lies below one of `roots`.
     """
 
     def __init__(self, root: str, roots: Sequence[str]) -> None:

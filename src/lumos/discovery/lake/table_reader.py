@@ -1,4 +1,4 @@
-"""Reads the tables of a lake from their logs: one Spark task each, only if something changed."""
+"""Reads changed tables of a lake from their logs, in one Spark task per table."""
 
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -56,7 +56,7 @@ STRAY_METADATA: Final = "stray_metadata"
 
 
 class TableRecord(msgspec.Struct, frozen=True, array_like=True):
-    """A table in a manifest: where the state of its reader is stored, and which paths it owns.
+    """A table in a manifest: the file with the state of its reader, and the paths that it owns.
 
     `owned_paths` are paths outside of the table's root. A table without a signature is always read
     again. `log` is its metadata folder if that lies elsewhere.
@@ -130,7 +130,7 @@ def encode_table_task(task: TableTask) -> tuple[str, str, bytes]:
 
 
 def table_worker(job: TableJob) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Runs the tasks of record batches and yields a row of `TABLE_RESULT_COLUMNS` for each."""
+    """Return a function that runs tasks and yields a row of `TABLE_RESULT_COLUMNS` for each."""
     return task_worker(partial(_run_task, job), TableTask, _describe_result, TABLE_RESULT_COLUMNS)
 
 
@@ -223,13 +223,13 @@ def _run_task(job: TableJob, task: TableTask) -> TableResult:
 def _has_log(folder: StoredTableFolder, kinds: Sequence[str]) -> bool:
     """Whether the table has a log, even if the scan did not list it: listings may be delayed."""
     try:
-        return _lists_log(folder, kinds)
+        return _is_log_listed(folder, kinds)
     except (OSError, UnreadableFile):
         # Reading the table will report the problem.
         return True
 
 
-def _lists_log(folder: StoredTableFolder, kinds: Collection[str]) -> bool:
+def _is_log_listed(folder: StoredTableFolder, kinds: Collection[str]) -> bool:
     logs = (name for name, kind in LOG_FOLDERS.items() if kind in kinds)
     in_logs = any(any(True for _ in folder.entries(name)) for name in logs)
     return in_logs or any(is_iceberg(each.name) for each in folder.entries(METADATA_FOLDER))
@@ -243,7 +243,7 @@ def find_enclosing_table(path: str, selection: FileSelection) -> str | None:
         if not folder or folder.endswith(":/"):
             return None
         try:
-            if _lists_log(StoredTableFolder(storage, folder), KINDS):
+            if _is_log_listed(StoredTableFolder(storage, folder), KINDS):
                 return folder
         except NotADirectoryError:
             # The path is a file.
@@ -308,12 +308,12 @@ def _locate(job: TableJob, log: str) -> StoredTableFolder:
 
 
 def _read_elsewhere(job: TableJob, task: TableTask, kind: str) -> TableResult | None:
-    """The table at the location that its metadata names, if that is inside the scanned root."""
+    """The table at the location in its metadata, if that location is inside the scanned root."""
     log = f"{task.root}/{METADATA_FOLDER}"
     try:
         folder = _locate(job, log)
     except UnreadableFile:
-        # The metadata names no usable location, so the table is the folder that contains it.
+        # The metadata has no usable location, so the table is the folder that contains it.
         return None
     if folder.root == log:
         return None
@@ -367,9 +367,9 @@ def _owned_paths(facts: TableFacts, root: str, scanned: str, *, log: str) -> tup
     """
     prefix = f"{scanned.rstrip('/')}/"
     own_prefix = f"{root}/"
-    claimed = {canonical(each, root).rstrip("/") for each in facts.outside_locations}
+    locations = {canonical(each, root).rstrip("/") for each in facts.outside_locations}
     outside = {
-        each for each in claimed if each.startswith(prefix) and not each.startswith(own_prefix)
+        each for each in locations if each.startswith(prefix) and not each.startswith(own_prefix)
     }
     if len(outside) > _MAX_OWNED_FILES:
         outside = set(map(folder_without_partitions, outside))

@@ -90,8 +90,8 @@ def select_tables(results: Sequence[TableResult]) -> tuple[list[TableResult], li
                 Problem(
                     path=each.record.log,
                     code=STRAY_METADATA,
-                    reason=f"This folder holds Iceberg metadata, but {reason}. The metadata is not "
-                    "read, and its files are treated as loose files.",
+                    reason=f"This folder contains Iceberg metadata, but {reason}. The metadata "
+                    "is not read; its files are treated like files outside of tables.",
                     remark=True,
                 )
             )
@@ -101,7 +101,7 @@ def select_tables(results: Sequence[TableResult]) -> tuple[list[TableResult], li
 
 
 def _precedence(each: TableResult) -> tuple[bool, bool, bool, str]:
-    """Sort key for results of the same root; the first one is selected.
+    """Sort key for results of the same root; the first result is selected.
 
     Tables that were read come first, then formats other than Iceberg, then Iceberg with metadata
     elsewhere: it is read together with the usual folder, so it is more complete.
@@ -151,7 +151,7 @@ def find_table_predecessors(
         return {}
     logs = OwnedPaths(each.record.log for each in tables if each.record.log)
     table_of_dataset = {each.root: each.root for each in tables if each.root in missing}
-    # By table: files in its folders that may belong to it or to no table, with their dataset.
+    # By table: the files in its folders that its log may or may not list, with their dataset.
     uncertain: dict[str, dict[str, str]] = {}
     owners = {
         folder: each.root for each in tables for folder in (each.root, *each.record.owned_paths)
@@ -204,7 +204,7 @@ def _live_paths_among(
 
 
 def _files(last_manifest: ScanManifest, datasets: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Each dataset of the last scan with some of its files: the first and last of each file set."""
+    """Yield each dataset with the first and the last file of each of its file sets."""
     for file_set in last_manifest.grouping.file_sets:
         if file_set.dataset in datasets:
             yield file_set.dataset, file_set.first_path
