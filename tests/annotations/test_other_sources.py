@@ -14,7 +14,7 @@ from lumos.lineage.reported_lineage import ReportedAnnotations, UrnReference
 from lumos.model.dataset import Dataset
 from lumos.model.schema import Field, Schema, parse_schema
 from lumos.store import Store
-from recorded_lake import SOURCE, RecordedLake, urn_of
+from recorded_lake import RecordedLake, urn_of
 
 pytestmark = pytest.mark.usefixtures("workplace")
 
@@ -271,8 +271,7 @@ def test_a_merged_dataset_brings_its_words_along(seen: RecordedLake) -> None:
     found = msgspec.structs.replace(
         seen._found("orders", parse_schema(SCHEMA), None), merged_from=("/lake/part",)
     )
-    known = seen.store.known(source=SOURCE)
-    list(recorder.record([(urn_of(found.path), found)], known))
+    list(recorder.record([(urn_of(found.path), found)]))
     schema = seen.store.get("lumos://file/lake/orders").schema
     assert schema is not None
     assert schema.fields[1].description == "Where to write"

@@ -50,7 +50,7 @@ def rescan(seen: RecordedLake, schema: str = SCHEMA, name: str = "orders") -> Ch
     urn = str(urn_of(f"/lake/{name}"))
     found = seen._found(name, parse_schema(schema), None)
     found = msgspec.structs.replace(found, content=known[urn].content)
-    (outcome,) = recorder.record([(urn_of(found.path), found)], known)
+    (outcome,) = recorder.record([(urn_of(found.path), found)])
     return outcome.event
 
 

@@ -42,7 +42,7 @@ def see(
         source_metadata=SourceMetadata(properties=properties),
         statistics=Statistics(file_count=files, total_size_bytes=0),
     )
-    list(sightings.recorder().record([(urn_of(found.path), found)], {}))
+    list(sightings.recorder().record([(urn_of(found.path), found)]))
 
 
 @pytest.mark.usefixtures("workplace")
