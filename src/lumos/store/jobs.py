@@ -412,7 +412,7 @@ class JobRegistry:
         return found
 
     def prune(self, older_than: timedelta) -> int:
-        """Delete jobs that finished more than `older_than` ago, with their logs; return their number."""
+        """Delete jobs that finished over `older_than` ago, with their logs; return their number."""
         deleted = 0
         while True:
             with self._database.writing() as connection:
