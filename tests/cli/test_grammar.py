@@ -316,7 +316,8 @@ def test_an_empty_store_asks_for_a_scan(lumos: Any) -> None:
     for line in ("list", "tag list"):
         assert "lumos ingest PATH" in lumos(*line.split()).out
     assert lumos("show", "orders").err == (
-        "lumos: No dataset orders in the store. It is empty. Fill it with: lumos ingest PATH\n"
+        "lumos: No dataset orders in the store. The store is empty. "
+        "Fill it with: lumos ingest PATH\n"
     )
 
 

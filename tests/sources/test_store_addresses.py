@@ -163,7 +163,7 @@ def test_what_is_wrong_with_azure_is_said_with_the_next_step() -> None:
         assert "Invalid 'connection_string' of a source of type azure" in garbled
         assert "hush" not in garbled
         wrong = told(account_key=Secret("aHVzaA=="))
-        assert "Check the key or signature" in wrong
+        assert "Check the key or SAS token" in wrong
         assert "aHVzaA==" not in wrong
 
 

@@ -55,16 +55,19 @@ def is_root(path: str) -> bool:
 
 
 def canonical_address(address: str, configured: Sequence[SourceSettings] = ()) -> str:
-    """The canonical address of a folder; missing parts come from the configured sources."""
+    """The canonical address of a folder, such as `s3://bucket/folder`; a local path is unchanged.
+
+    Missing parts, such as the account of an Azure container, come from the configured sources.
+    """
     return (
         store_at(address).canonical_address(address, configured) if is_address(address) else address
     )
 
 
 def section_of(address: str, configured: Sequence[SourceSettings]) -> SourceSettings:
-    """The section for an address, with the access of a configured source for its store, if any.
+    """The section for an address, with the credentials of a configured source of the same store.
 
-    The address of a database has all parts of the connection, or its driver supplies the rest.
+    The address of a database is its connection string; its driver has defaults for missing parts.
     """
     scheme = address.partition("://")[0]
     if scheme in _POSTGRES_SCHEMES:
@@ -85,7 +88,7 @@ def section_of(address: str, configured: Sequence[SourceSettings]) -> SourceSett
 
 
 def _kafka_section(address: str, configured: Sequence[SourceSettings]) -> KafkaSourceSettings:
-    """The section for `kafka://host:9092,host:9092/pattern`, with the access of its cluster."""
+    """The section for `kafka://host:9092,host:9092/pattern`, with the settings of its cluster."""
     hosts, _, pattern = address.partition("://")[2].partition("/")
     servers = tuple(filter(None, hosts.split(",")))
     if not servers or "@" in hosts:
@@ -105,7 +108,7 @@ def _kafka_section(address: str, configured: Sequence[SourceSettings]) -> KafkaS
 
 
 def access_of(address: str, configured: Sequence[SourceSettings]) -> StorageAccess:
-    """The access to an address: that of a matching source, or of the only source of its type."""
+    """The credentials for an address, from a matching source or the only one of its type."""
     return store_at(address).access(address, configured) if is_address(address) else DEFAULT_ACCESS
 
 
@@ -122,7 +125,7 @@ AnySource = TypeVar("AnySource", bound=SourceSettings)
 
 
 class StoreAddresses(ABC):
-    """A type of source with files that have addresses."""
+    """The form of the addresses of one type of storage, such as S3 or HDFS."""
 
     @abstractmethod
     def canonical_address(self, address: str, configured: ConfiguredSources) -> str:
@@ -215,7 +218,7 @@ class _Gcs(_Buckets):
 
 
 class _Azure(StoreAddresses):
-    """Addresses are `abfss://container@account.dfs.core.windows.net/key` and many others."""
+    """The canonical form is `abfss://container@account.dfs.core.windows.net/key`."""
 
     def canonical_address(self, address: str, configured: ConfiguredSources) -> str:
         container, key = self._parts(address, configured)
@@ -273,8 +276,8 @@ class _Azure(StoreAddresses):
         authority, _, key = rest.partition("/")
         if "?" in rest:
             raise MisuseError(
-                "An address of Azure must not contain '?', which may start a signature. Set the "
-                "signature as 'sas_token' of the source or in AZURE_STORAGE_SAS_TOKEN."
+                "An address of Azure must not contain '?', which may start a SAS token. Set the "
+                "token as 'sas_token' of the source or in AZURE_STORAGE_SAS_TOKEN."
             )
         if scheme.lower() in ("http", "https"):
             # Web addresses are percent-encoded.
@@ -355,14 +358,14 @@ class _Hdfs(StoreAddresses):
 def _split_address(address: str) -> tuple[str, str]:
     """The file system and the path of an address."""
     authority, slash, path = address.partition("://")[2].partition("/")
-    found = _AUTHORITY.fullmatch(authority)
-    if found is None:
+    match = _AUTHORITY.fullmatch(authority)
+    if match is None:
         # The address is not shown, since it may contain a password.
         raise MisuseError(
             "An address of a Hadoop file system is hdfs://NAMENODE/FOLDER, without user and "
             "password. Set the user with 'user' of the source or HADOOP_USER_NAME."
         )
-    return found["host"], f"{slash}{path}".rstrip("/")
+    return match["host"], f"{slash}{path}".rstrip("/")
 
 
 def root_of(section: HdfsSourceSettings, path: str) -> str:
@@ -378,7 +381,7 @@ def authority_of(section: HdfsSourceSettings) -> str:
 
 
 def hdfs_access(section: HdfsSourceSettings) -> HdfsAccess:
-    """The access to the file system of a section, or else of its first path."""
+    """The access to the file system of a section, or else to that of its first path."""
     access = HdfsAccess.of(section)
     if not access.authority and all("://" in path for path in section.paths):
         access = replace(access, nameservice=_split_address(section.paths[0])[0])
@@ -405,7 +408,7 @@ def only_source(kind: type[AnySource], configured: ConfiguredSources) -> AnySour
 
 
 def access_settings(section: SourceSettings | None) -> dict[str, Any]:
-    """The settings of a section for the access, without those that select data."""
+    """The settings of a section that give access, without those that select data."""
     if section is None:
         return {}
     return {

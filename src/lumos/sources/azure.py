@@ -24,11 +24,12 @@ class AzureSource(BucketSource[AzureSettings, AzureContainer]):
         "container."
     )
     grant = (
-        "Grant the role Storage Blob Data Reader, or use a signature with the rights Read and List."
+        "Grant the role Storage Blob Data Reader, or use a SAS token with the permissions Read and "
+        "List."
     )
     steps: ClassVar[Mapping[str, str]] = {
-        "AuthenticationFailed": "Check the key or signature, its expiry, and this machine's clock.",
-        "InvalidAuthenticationInfo": "Check the key or signature, and the clock of this machine.",
+        "AuthenticationFailed": "Check the key or SAS token, its expiry, and this machine's clock.",
+        "InvalidAuthenticationInfo": "Check the key or SAS token, and the clock of this machine.",
         "AuthorizationFailure": "Check the account's firewall, and that key access is enabled.",
         "PublicAccessNotPermitted": "The container is not public; configure credentials.",
         "NoAuthenticationInformation": "The container is not public; configure credentials.",
@@ -46,7 +47,7 @@ class AzureSource(BucketSource[AzureSettings, AzureContainer]):
         authority, _, key = path.removeprefix("abfss://").partition("/")
         return Urn.of(
             self.kind,
-            # Keep empty parts: unlike folders, keys with and without them differ.
+            # Keep empty segments: `a//b` and `a/b` are different keys, unlike paths of folders.
             [authority.partition("@")[0], *(key.split("/") if key else ())],
             instance=self.instance,
             environment=environment,
@@ -55,13 +56,13 @@ class AzureSource(BucketSource[AzureSettings, AzureContainer]):
     def _names(self) -> tuple[str, ...]:
         string = self._settings.connection_string
         if string is not None and "=" not in string.reveal():
-            found = "Invalid 'connection_string' of a source of type azure."
+            problem = "Invalid 'connection_string' of a source of type azure."
             step = "Expected: AccountName=...;AccountKey=..., as shown by Azure."
-            raise SourceNotUsable(found, step)
+            raise SourceNotUsable(problem, step)
         if not self._resolved_access.account:
-            found = "A source of type azure has no account."
+            problem = "A source of type azure has no account."
             step = "Set 'account' or AZURE_STORAGE_ACCOUNT."
-            raise SourceNotUsable(found, step)
+            raise SourceNotUsable(problem, step)
         return tuple(
             self._resolved_access.container(name).authority for name in self._settings.buckets
         )
@@ -70,9 +71,12 @@ class AzureSource(BucketSource[AzureSettings, AzureContainer]):
         return AzureStorage(self._resolved_access, retries=INTERACTIVE_RETRIES)
 
     def _listing_command(self, bucket: str) -> str:
-        found = ContainerAddress.parse(bucket)
-        assert found is not None, f"{bucket} is not a complete container address"
-        return f"az storage blob list -c {found.name} --account-name {found.account} --delimiter /"
+        container = ContainerAddress.parse(bucket)
+        assert container is not None, f"{bucket} is not a complete container address"
+        return (
+            f"az storage blob list -c {container.name} --account-name {container.account} "
+            "--delimiter /"
+        )
 
     @property
     def _service(self) -> str:
@@ -80,8 +84,9 @@ class AzureSource(BucketSource[AzureSettings, AzureContainer]):
 
     def _missing_bucket(self, root: str) -> SourceNotUsable:
         name = root.removeprefix("abfss://").partition("@")[0]
-        found = f"There is no container '{name}' in the account '{self._resolved_access.account}'."
-        return SourceNotUsable(found, "Check both names, and 'endpoint_url'.")
+        account = self._resolved_access.account
+        problem = f"There is no container '{name}' in the account '{account}'."
+        return SourceNotUsable(problem, "Check both names, and 'endpoint_url'.")
 
     def _connection_step(self, problem: StorageUnreachable) -> str:  # noqa: ARG002
         return "Check 'account', 'endpoint_url' and the network."

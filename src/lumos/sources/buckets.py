@@ -1,4 +1,4 @@
-"""Common base class of sources with buckets."""
+"""The base class of sources with buckets, such as S3."""
 
 import logging
 from abc import abstractmethod

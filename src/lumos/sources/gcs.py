@@ -29,7 +29,7 @@ class GcsSource(BucketSource[GcsSettings, GcsBucket]):
     def urn(self, path: str, *, environment: str) -> Urn:
         return Urn.of(
             self.kind,
-            # Keep empty parts: unlike folders, keys with and without them differ.
+            # Keep empty segments: `a//b` and `a/b` are different keys, unlike paths of folders.
             path.removeprefix("gs://").split("/"),
             instance=self.instance,
             environment=environment,
@@ -47,8 +47,9 @@ class GcsSource(BucketSource[GcsSettings, GcsBucket]):
 
     def _missing_bucket(self, root: str) -> SourceNotUsable:
         name = root.removeprefix("gs://").partition("/")[0]
-        found = f"There is no bucket '{name}' at {self._service}."
-        return SourceNotUsable(found, "Check its name.")
+        return SourceNotUsable(
+            f"There is no bucket '{name}' at {self._service}.", "Check the name of the bucket."
+        )
 
     def _connection_step(self, problem: StorageUnreachable) -> str:  # noqa: ARG002
         return "Check 'endpoint_url' and the network."

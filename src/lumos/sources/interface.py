@@ -15,7 +15,7 @@ from lumos.model.schema import Schema
 from lumos.model.urn import Urn
 from lumos.storage import DEFAULT_ACCESS, FileHint, FileSelection, StorageAccess
 
-# Receives the completed share of the work.
+# A callback with the completed share of the work, from 0 to 1.
 ReadProgress: TypeAlias = Callable[[float], None]
 
 
@@ -49,14 +49,14 @@ class SourceNotUsable(MisuseError):
 
 
 class Source(ABC):
-    """A source of datasets, configured by a section."""
+    """A source of datasets, configured by a section of `sources`."""
 
     kind: ClassVar[str]
     # Distinguishes accounts or endpoints of the same kind.
     instance: str = ""
 
     def __init__(self, settings: Any) -> None:
-        """Take the section of the source, without reading anything."""
+        """Store the section of the source, without connecting."""
         self._settings = settings
         self.instance = settings.instance
 
@@ -88,7 +88,7 @@ class TableSource(Source):
     @property
     @abstractmethod
     def scope(self) -> str:
-        """The part of the instance that the source covers, such as the name of a database."""
+        """The name of the part of the instance that the source covers, such as a database."""
 
     @abstractmethod
     def check(self) -> str:
@@ -100,7 +100,7 @@ class TableSource(Source):
 
     @abstractmethod
     def covers(self, path: str) -> bool:
-        """Whether the source would find a dataset at this path."""
+        """Whether the source would include a dataset at this path, if it exists."""
 
 
 class RegisteredTable(NamedTuple):
@@ -205,7 +205,7 @@ class SampledSource(TableSource):
         """The datasets of the samples, merged with the results of earlier scans."""
 
     def read_samples(self, run_tasks: RunTasks, known: EarlierSchemas) -> Discovery:
-        """All datasets; fields that are missing from a sample are kept."""
+        """All datasets; known fields stay in a schema even if they are missing from the sample."""
         tasks = self.sample_tasks()
         found = self.build_discovery(run_tasks(tasks.pieces, self.sample_reader()), known)
         return replace(found, problems=(*tasks.problems, *found.problems))

@@ -75,8 +75,8 @@ def _matches(schema: str, name: str, patterns: Iterable[str]) -> bool:
 
 
 def matches_pattern(name: str, pattern: str) -> bool:
-    """Whether a name matches a pattern, or is the same."""
-    # Names may contain wildcard characters.
+    """Whether a name equals a pattern or matches its wildcards."""
+    # The name itself may contain wildcard characters, so equal texts always match.
     return name == pattern or fnmatchcase(name, pattern)
 
 

@@ -34,7 +34,7 @@ class S3Source(BucketSource[S3Settings, S3Bucket]):
     def urn(self, path: str, *, environment: str) -> Urn:
         return Urn.of(
             self.kind,
-            # Keep empty parts: unlike folders, keys with and without them differ.
+            # Keep empty segments: `a//b` and `a/b` are different keys, unlike paths of folders.
             path.removeprefix("s3://").split("/"),
             instance=self.instance,
             environment=environment,
@@ -44,7 +44,7 @@ class S3Source(BucketSource[S3Settings, S3Bucket]):
         return S3Storage(S3Access.of(self._settings), retries=INTERACTIVE_RETRIES)
 
     def _access(self, storage: ObjectStorage[S3Bucket], bucket: S3Bucket) -> StorageAccess:
-        # Use the actual region of the bucket.
+        # The bucket may lie in another region than the configured one.
         assert isinstance(storage, S3Storage)
         return replace(storage.access, region=bucket.region)
 

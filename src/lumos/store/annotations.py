@@ -30,7 +30,7 @@ class StoredAnnotations:
             return AnnotationRows(connection).of(urns)
 
     def contested(self, urns: Collection[str]) -> dict[str, AnnotationsByReporter]:
-        """All annotations of those given datasets that not only the data source annotates."""
+        """The annotations of those datasets that have one by a reporter other than the source."""
         found: dict[str, AnnotationsByReporter] = {}
         with self._database.reading() as connection:
             for batch in batches(urns):
@@ -38,7 +38,7 @@ class StoredAnnotations:
         return found
 
     def reported(self, source: str) -> dict[str, AnnotationsByReporter]:
-        """The annotations by the data source itself of the datasets of a source, by URN."""
+        """The annotations that the source itself reported about its datasets, by URN."""
         statement = _SELECT.join_from(tables.annotation, tables.dataset).where(
             tables.dataset.c.source == source,
             _ROW.reporter_key == _reporter_key(DATA_SOURCE),
@@ -94,7 +94,7 @@ class AnnotationRows:
     def put(
         self, urn: str, annotations: AnnotationsByReporter, *, before: AnnotationsByReporter
     ) -> None:
-        """Replace the annotations `before` of a dataset; only rows that differ are written."""
+        """Set the annotations of a dataset; only rows that differ from `before` are written."""
         for reporter, by_key in annotations.items():
             earlier = before.get(reporter, {})
             for key, annotation in by_key.items():

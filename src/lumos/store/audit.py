@@ -44,9 +44,9 @@ class AuditRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AuditHead(msgspec.Struct, frozen=True, kw_only=True):
-    """The number of rows and the hash of the last one, in a table of their own.
+    """The number and hash of the last row of the log, stored in a separate table.
 
-    The log is incomplete if its last row differs from this one.
+    If the last row of the log differs from it, rows were deleted.
     """
 
     sequence: int
@@ -113,7 +113,7 @@ def new_entry(
     before: object = None,
     after: object = None,
 ) -> dict[str, Any]:
-    """The row of an action of the current actor, for `append`."""
+    """The row for an action of the current actor, to pass to `append`."""
     actor = current_actor()
     return {
         "recorded_at": at,

@@ -45,7 +45,7 @@ class OutboxEntry(NamedTuple):
 
 
 class CatalogValues(msgspec.Struct, frozen=True, kw_only=True):
-    """A value of an entry in a catalog that differs from the one in the store."""
+    """A value in a catalog that differs from the value in the store; `path` is its field."""
 
     path: str
     theirs: str
@@ -79,7 +79,7 @@ class CatalogOutbox:
     def pending(
         self, platform: str, kind: str, *, after: str | None, limit: int
     ) -> tuple[OutboxEntry, ...]:
-        """A page of entries that are not published yet, ordered by key, after a key."""
+        """A page of entries that are not published yet, ordered by key, after the key `after`."""
         with self._database.reading() as connection:
             key = by_code_point(connection, _OUTBOX.key)
             statement = (
@@ -211,7 +211,7 @@ class CatalogOutboxWriter:
         *,
         at: datetime,
     ) -> None:
-        """Replace the conflicting values of published entries; most have none."""
+        """Replace the stored conflicts of published entries; an empty sequence deletes them."""
         catalog = self._id(platform)
         known = delete(tables.catalog_conflict).where(
             _CONFLICT.catalog == catalog,

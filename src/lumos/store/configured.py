@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 
 class ConfiguredStore:
-    """Opens the store that `storage` configures; `listeners` are notified of every change."""
+    """Opens the store of the setting `storage`; `listeners` are notified of every change."""
 
     def __init__(self, settings: Settings, listeners: Sequence[Listener]) -> None:
         self._settings = settings

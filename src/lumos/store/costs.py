@@ -1,4 +1,4 @@
-"""Inputs and results of cost computation: metered usage, overrides, sizes, figures by period."""
+"""Inputs and results of cost computation: metered usage, overrides, sizes, costs by period."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
@@ -44,13 +44,13 @@ _DECODE_CLASSES: Final = msgspec.json.Decoder(dict[str, int]).decode
 
 
 class OverlappingMeter(MisuseError):
-    """A meter reports some usage of a job twice."""
+    """New usage of a job or dataset overlaps usage that the same meter has already reported."""
 
     def __init__(self, reporter: str, known: MeteredUsage, new: MeteredUsage) -> None:
         self.reporter = reporter
         super().__init__(
             f"Usage of {known.target} {time_range_text(known)} is already imported from "
-            f"{reporter}; {time_range_text(new)} would count some of it twice. "
+            f"{reporter}; {time_range_text(new)} would count part of it twice. "
             f"Delete it first with: lumos cost remove --meter {reporter}"
         )
 
@@ -163,7 +163,7 @@ class CostReader:
             return tuple(MeterSummary(*row) for row in connection.execute(statement))
 
     def metered_since(self) -> date | None:
-        """The first day of metered usage; None without any."""
+        """The first day of metered usage, or None if there is none."""
         with self._database.reading() as connection:
             first = connection.execute(select(func.min(tables.cost_meter.c.started_at))).scalar()
             return None if first is None else first.date()
@@ -182,9 +182,9 @@ class CostReader:
             )
 
     def sizes(self, until: date) -> dict[str, StorageSize]:
-        """The last known size of each dataset on or before a day, or else its first one.
+        """The last size of each dataset up to the day `until`, or else its first size after it.
 
-        For datasets that were never scanned, such as imported ones, the size in their statistics.
+        Datasets that were never scanned, such as imported ones, have the size in their statistics.
         """
         table, alias, aspect = tables.storage_size, tables.alias.c, tables.aspect.c
         found: dict[str, StorageSize] = {}

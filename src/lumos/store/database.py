@@ -198,9 +198,8 @@ class Database:
 
     @contextmanager
     def one_read(self) -> Iterator[None]:
-        """Let all reads of the block share one transaction; they may not see writes of the block.
-
-        A transaction of its own for each read takes most of the time of short reads.
+        """Let all reads of the block share one transaction, since starting one takes longer than
+        a short read. The reads may not see what the block writes.
         """
         with self.reading() as connection:
             token = _SHARED.set(connection)
@@ -260,7 +259,7 @@ class Database:
     def check_revision(self, *, max_age: float = 0) -> None:
         """Raise an error unless the store has the revision that this version of Lumos needs.
 
-        The answer of an earlier call may be `max_age` seconds old.
+        A successful check is repeated only after `max_age` seconds.
         """
         if time.monotonic() - self._checked_at < max_age:
             return
@@ -361,7 +360,7 @@ def unescape_text(text: str) -> str:
 
 
 def _prepare_postgres(connection: Any, _record: object) -> None:
-    """Make a psycopg connection accept and return any text."""
+    """Make a psycopg connection accept and return text with NUL characters."""
     from psycopg.types.string import StrDumperUnknown, TextLoader
 
     class Dumper(StrDumperUnknown):
@@ -390,8 +389,8 @@ def _prepare_sqlite(connection: Any, _record: object) -> None:
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    # A writer that takes the lock only at its first write fails if another one wrote since it
-    # began to read; taking the lock at the start makes it wait instead.
+    # Writers take the write lock at the start and wait for it. If they took it at their first
+    # write, they would fail whenever another writer has written since they began to read.
     writes = connection.get_execution_options().get("lumos_writes")
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 

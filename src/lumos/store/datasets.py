@@ -137,7 +137,7 @@ class DatasetFilter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DatasetLocation(NamedTuple):
-    """The names of a dataset and the URI of its data."""
+    """The URN and name of a dataset, its state, and the URI of its data."""
 
     urn: str
     name: str
@@ -151,7 +151,7 @@ _MAX_COMPARED: Final = 20_000
 
 
 def unknown_dataset(connection: Connection, name: str) -> UnknownDataset:
-    """The error for a URN or name that no dataset has, with the nearest ones."""
+    """The error for an unknown URN or name; it suggests similar ones."""
     table = tables.dataset.c
     rows = connection.execute(
         select(table.urn, table.name).order_by(table.state, table.urn).limit(_MAX_COMPARED)

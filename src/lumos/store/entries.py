@@ -97,7 +97,7 @@ class EntryReader:
             return int(connection.execute(statement).scalar_one())
 
     def former_names(self, urns: Collection[str]) -> dict[str, str]:
-        """The current URNs by former URN, for the given URNs that are former ones."""
+        """Map those given URNs that are former URNs of a dataset to its current URN."""
         with self._database.reading() as connection:
             return former_names(connection, urns)
 
@@ -137,7 +137,7 @@ class EntryReader:
 
 
 def former_names(connection: Connection, urns: Collection[str]) -> dict[str, str]:
-    """The current URNs by former URN, for the given URNs that are former ones."""
+    """Map those given URNs that are former URNs of a dataset to its current URN."""
     if not urns:
         return {}
     alias = tables.alias.c

@@ -17,7 +17,7 @@ _CONTENDED: Final = frozenset({"40P01", "40001"})
 # SQLite grows its log files in steps smaller than this; with less free space it may fail.
 _MIN_FREE_BYTES: Final = 256 * 1024
 _MAX_SUGGESTIONS: Final = 3
-# What PostgreSQL answers while it starts, stops or recovers from a crash.
+# Parts of PostgreSQL's messages while it starts, stops, recovers or is overloaded.
 _TEMPORARY_REFUSALS: Final = (
     "starting up",
     "shutting down",
@@ -62,7 +62,7 @@ class NoStore(StoreError):
 
 
 class UnknownDataset(MisuseError):
-    """No dataset has that URN or name; `known` are the names of those in the store."""
+    """No dataset has that URN or name; `known` are the names to suggest from."""
 
     def __init__(self, name: str, known: Sequence[str] | None = None) -> None:
         self.name = name
@@ -72,7 +72,7 @@ class UnknownDataset(MisuseError):
         if known is None:
             advice = "See all with: lumos list"
         elif not known:
-            advice = "It is empty. Fill it with: lumos ingest PATH"
+            advice = "The store is empty. Fill it with: lumos ingest PATH"
         elif self.nearest:
             advice = f"{question(self.nearest)} See all with: lumos list"
         else:
@@ -125,7 +125,7 @@ class StoreUnreachable(StoreNotUsable):
     def __init__(self, location: str) -> None:
         super().__init__(
             f"The store {location} does not answer. Check that the server is running and that "
-            "storage.connection_string names it."
+            "storage.connection_string is correct."
         )
 
 

@@ -21,7 +21,7 @@ def paused_gc() -> Iterator[None]:
 def frozen_gc() -> Iterator[None]:
     """Exclude existing values from garbage collection; new ones are still collected.
 
-    Does nothing if values are frozen already: `gc.unfreeze` could not tell them apart.
+    Does nothing if values are frozen already, because `gc.unfreeze` would release those, too.
     """
     if gc.get_freeze_count():
         yield

@@ -56,7 +56,7 @@ class LiveSchema(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SchemaStep(msgspec.Struct, frozen=True, kw_only=True):
-    """A schema version of a dataset without the schema itself."""
+    """A schema version and its event, without the schema."""
 
     urn: str
     name: str
@@ -217,14 +217,14 @@ _MAX_LOOKUPS = 1000
 
 
 class EventFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which events to read; without any condition, all."""
+    """Which events to read; by default all."""
 
     since: datetime | None = None
     until: datetime | None = None
     types: tuple[EventType, ...] = ()
     breaking: bool = False
     urns: frozenset[str] | None = None
-    # Only events that follow the event with this id, newest first.
+    # Only events older than the event with this id.
     after: str | None = None
     limit: int | None = None
 
@@ -360,7 +360,7 @@ def _statement(connection: Connection, filter: EventFilter) -> Select[Any]:
 
 
 def _is_older(connection: Connection, event_id: str) -> ColumnElement[bool]:
-    """A condition for the events that follow an event, newest first; none if it is unknown."""
+    """A condition for events older than an event; false for all if that event is unknown."""
     event = tables.change_event.c
     position = select(event.recorded_at, event.sequence).where(event.event_id == event_id)
     last = connection.execute(position).one_or_none()

@@ -187,7 +187,7 @@ class JobRegistry:
         kind: str | None = None,
         except_kind: str | None = None,
     ) -> JobRecord | None:
-        """Lease the ready job with the highest priority, or the job `id`, to a worker.
+        """Lease a job to a worker: the job `id`, or the ready job with the highest priority.
 
         Only jobs of a kind, or those of all others. Jobs whose concurrency limit is reached are not
         ready.
@@ -405,14 +405,14 @@ class JobRegistry:
             return int(connection.execute(select(func.count()).where(is_ready)).scalar_one())
 
     def next_due(self) -> datetime | None:
-        """When the next queued job is due, or None without any."""
+        """When the next queued job is due, or None if no job waits."""
         statement = select(func.min(table.c.not_before)).where(table.c.state == "queued")
         with self._database.reading() as connection:
             found: datetime | None = connection.execute(statement).scalar()
         return found
 
     def prune(self, older_than: timedelta) -> int:
-        """Delete jobs that finished longer ago than this, with their logs; return their number."""
+        """Delete jobs that finished over `older_than` ago, with their logs; return their number."""
         deleted = 0
         while True:
             with self._database.writing() as connection:
@@ -430,7 +430,7 @@ class JobRegistry:
         return _job_record(connection.execute(select(table).where(table.c.id == id)).one())
 
     def _notify(self, connection: Connection) -> None:
-        """Wake waiting workers when this transaction commits; SQLite is polled."""
+        """Notify waiting workers when this transaction commits; on SQLite, workers poll."""
         if self.notifies:
             connection.execute(select(func.pg_notify(CHANNEL, "")))
 
@@ -483,14 +483,14 @@ class ScheduleRegistry:
         return tuple(map(_schedule_record, rows))
 
     def due(self, now: datetime) -> tuple[ScheduleRecord, ...]:
-        """The schedules whose next due time has come."""
+        """The schedules that are due."""
         is_due = ~schedule.c.paused & (schedule.c.next_due <= now)
         with self._database.reading() as connection:
             rows = connection.execute(select(schedule).where(is_due)).all()
         return tuple(map(_schedule_record, rows))
 
     def next_due(self) -> datetime | None:
-        """When the next schedule is due, or None without any."""
+        """When the next schedule is due, or None if there is none."""
         statement = select(func.min(schedule.c.next_due)).where(~schedule.c.paused)
         with self._database.reading() as connection:
             found: datetime | None = connection.execute(statement).scalar()
@@ -530,7 +530,7 @@ class ScheduleRegistry:
         audit.append(connection, [entry])
 
     def reschedule(self, record: ScheduleRecord) -> None:
-        """Give a schedule another cron expression, time zone and next due time."""
+        """Set the cron expression, time zone and next due time of a schedule."""
         names = ("cron", "timezone", "next_due")
         values = {name: getattr(record, name) for name in names}
         with self._database.writing() as connection:
@@ -546,7 +546,7 @@ class ScheduleRegistry:
         *,
         next_due: datetime,
     ) -> tuple[JobRecord, ...]:
-        """Create the jobs of due times; a request of None skips its due time.
+        """Create the jobs for due times; a due time whose request is None is skipped.
 
         Each job is created once, even if several workers try. Does nothing if another worker was
         faster, or if the schedule was paused or removed.
@@ -585,7 +585,7 @@ class ScheduleRegistry:
         return tuple((due_at, job) for due_at, job in rows)
 
     def prune(self, before: datetime) -> None:
-        """Delete the records of due times before a time, which are never due again."""
+        """Delete the records of due times before a time."""
         is_old = schedule_run.c.due_at < before
         with self._database.writing() as connection:
             connection.execute(delete(schedule_run).where(is_old))

@@ -17,7 +17,7 @@ RunState: TypeAlias = Literal["running", "done", "settled", "rolling_back", "rol
 StepState: TypeAlias = Literal["planned", "done", "undone"]
 
 _PAGE_SIZE: Final = 200
-# Even the fastest level reduces bodies to less than half of their size.
+# The fastest compression level already halves the size of bodies.
 _COMPRESSION_LEVEL: Final = 1
 
 
@@ -77,7 +77,7 @@ class ImportJournal:
             return _newest(connection, platform, ("done", "settled"))
 
     def steps(self, run: str) -> Iterator[ImportStep]:
-        """The steps of an import that are not undone, by kind and key.
+        """The steps of an import that were not rolled back, by kind and key.
 
         They are read in pages, so that the caller can mark them during the iteration.
         """
@@ -103,7 +103,7 @@ class ImportJournal:
             after = (rows[-1].kind, rows[-1].key)
 
     def count(self, run: str) -> int:
-        """The number of steps of an import that are not undone."""
+        """The number of steps of an import that were not rolled back."""
         step = tables.import_step.c
         statement = select(func.count()).where(step.run == run, step.state != "undone")
         with self._database.reading() as connection:
@@ -143,7 +143,7 @@ class ImportJournalWriter:
         return run
 
     def close(self, run: ImportRun) -> None:
-        """Record that an import is done; earlier ones can no longer be rolled back.
+        """Record that an import is done; earlier imports can no longer be rolled back.
 
         An import without changes does not affect earlier ones.
         """
@@ -190,7 +190,7 @@ class ImportJournalWriter:
                 )
 
     def mark(self, run: str, kind: str, keys: Iterable[str], state: StepState) -> None:
-        """Record that steps were done or undone."""
+        """Record that steps were done or rolled back."""
         rows = [{"the_run": run, "the_kind": kind, "the_key": key, "new": state} for key in keys]
         if rows:
             self._connection.execute(_SET_STATE, rows)

@@ -36,7 +36,7 @@ from lumos.store.tables import reminder_run
 
 
 class ChannelCount(msgspec.Struct, frozen=True, kw_only=True):
-    """The number of messages of a channel in one state, and the time of the oldest."""
+    """The number of messages of a channel in one state, and the time of the oldest message."""
 
     channel: str
     state: NotificationState
@@ -59,7 +59,7 @@ def post(
 
 
 def record_run(connection: Connection, run: ReminderRun) -> bool:
-    """Record that a due time of a reminder is handled; False if it was recorded before."""
+    """Record that a reminder was handled for a due time; False if it was recorded before."""
     row = msgspec.structs.asdict(run)
     statement = insert_if_new(connection.dialect.name, reminder_run)
     return connection.execute(statement, row).first() is not None
@@ -125,7 +125,7 @@ class NotificationOutbox:
             connection.execute(statement)
 
     def next_due(self, channels: Collection[str]) -> datetime | None:
-        """When the next message is due, or None without any."""
+        """When the next message is due, or None if no message waits."""
         is_claimed = table.c.claimed_until > table.c.due_at
         due = func.min(case((is_claimed, table.c.claimed_until), else_=table.c.due_at))
         is_pending = (table.c.state == "pending") & table.c.channel.in_(channels)
@@ -162,7 +162,7 @@ class NotificationOutbox:
         return None if row is None else ReminderRun(**row._mapping)
 
     def alerts(self, event_ids: Iterable[str]) -> Mapping[str, Alert]:
-        """The state of the notifications of people about the given events, by event."""
+        """The state of the notifications sent to people about the given events, by event id."""
         rows_by_event: dict[str, list[Any]] = {}
         columns = (table.c.event_id, table.c.channel, table.c.state, table.c.sent_at)
         with self._database.reading() as connection:

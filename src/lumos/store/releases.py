@@ -1,4 +1,4 @@
-"""Releases that were announced, and the refresh of each dataset after them."""
+"""Announced releases of upstream data, and the refresh of each dataset after a release."""
 
 from collections.abc import Iterable
 
@@ -26,7 +26,7 @@ class ReleaseRecords:
     def add(
         self, release: Release, refreshes: Iterable[ReleaseRefresh], jobs: Iterable[JobRequest]
     ) -> None:
-        """Record a release and its refreshes; those that exist already stay as they are."""
+        """Record a release and its refreshes, unless they are recorded already."""
         row = msgspec.structs.asdict(release)
         rows = [_row(release.name, each) for each in refreshes]
         with self._database.writing() as connection:

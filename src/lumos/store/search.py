@@ -1,8 +1,8 @@
 """Full-text search: Lumos splits text into words, the database finds them, Lumos ranks the hits.
 
-A query runs in tiers: datasets whose name equals the query, then those with all words in the name,
-in name and path, or anywhere. That is faster than scoring every match. For a query without hits,
-similar words of the index are suggested.
+Hits are ranked in tiers: datasets whose name equals the query, then those with all words in the
+name, in name and path, or anywhere. This is faster than scoring every match. For a query without
+hits, similar words of the index are suggested.
 """
 
 import re
@@ -48,7 +48,7 @@ _MAX_MISSPELT: Final = 3
 _MIN_MISSPELT_LENGTH: Final = 3
 _MIN_SIMILARITY: Final = 0.7
 _BATCH: Final = 5000
-# Counting more hits would take longer than finding them.
+# Counting stops here: counting more hits would take longer than finding the best ones.
 MAX_COUNTED: Final = 1000
 
 
@@ -120,7 +120,7 @@ def _words_of_run(run: str) -> tuple[str, ...]:
 
 
 def _to_ascii_word(text: str) -> str:
-    """The word in lower-case ASCII letters and digits, which every database tokenizes alike."""
+    """The word in lower-case ASCII letters and digits, which all databases tokenize alike."""
     folded = text.casefold()
     if folded.isascii():
         return folded
@@ -133,7 +133,7 @@ def _to_ascii_word(text: str) -> str:
 # `2` and the entire name of a dataset.
 @lru_cache(maxsize=4096)
 def _facet(name: str, value: str) -> str:
-    """The facet as one token with a prefix that no word of a text can have."""
+    """The facet as one token, with a prefix that no word of a text has."""
     letters = "".join(
         character for character in _to_ascii_word(_without_accents(value)) if character.isalnum()
     )
@@ -190,7 +190,7 @@ _ASPECT_TYPES: Final[dict[str, Any]] = {
 def search_documents(
     connection: Connection, urns: Sequence[str] | None = None
 ) -> Iterator[SearchDocument]:
-    """Read the indexed parts of the given live datasets, or of all."""
+    """Read the indexed parts of the given live datasets, or of all live datasets."""
     dataset, aspect = tables.dataset.c, tables.aspect.c
     datasets = (
         select(
@@ -524,7 +524,7 @@ def _matches(name: str, query_terms: Sequence[str]) -> int:
 
 
 def suggest(connection: Connection, query: str, facets: Facets) -> str | None:
-    """Correct the unknown words of a query without hits; None if the result has no hits either.
+    """Correct the unknown words of a query without hits; None if the correction has no hits.
 
     Reads all words of the index.
     """
@@ -544,7 +544,7 @@ def suggest(connection: Connection, query: str, facets: Facets) -> str | None:
 
 
 def _nearest_word(connection: Connection, misspelt: str) -> str | None:
-    """The most similar word of the index; of several, the one in most datasets."""
+    """The most similar word of the index; among equally similar ones, the most frequent."""
     target = _decode_word(misspelt)
     if len(target) < _MIN_MISSPELT_LENGTH:
         return None
@@ -657,7 +657,7 @@ _POSTGRES_WORDS: Final = text(
 def _match(
     connection: Connection, query_terms: list[str], columns: tuple[str, ...], required: list[str]
 ) -> str:
-    """A match expression for words in some columns, and for `required` tokens of facets.
+    """A match expression for words in the given columns, and for `required` tokens of facets.
 
     Words are only letters and digits, so nothing needs escaping.
     """

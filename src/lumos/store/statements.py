@@ -69,7 +69,7 @@ def by_code_point(connection: Connection, column: ColumnElement[str]) -> ColumnE
 def among(
     connection: Connection, column: ColumnElement[Any], values: Iterable[int] | Iterable[str]
 ) -> ColumnElement[bool]:
-    """Whether the column has one of the values, which are passed as one parameter."""
+    """A condition: the column has one of the values, which are passed as a single parameter."""
     all_values = list(values)
     if connection.dialect.name == "postgresql":
         kind = ARRAY(Text if isinstance(column.type, String) else BigInteger)

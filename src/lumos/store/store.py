@@ -73,14 +73,14 @@ Result = TypeVar("Result")
 _ATTEMPTS: Final = 6
 _FIRST_WAIT_SECONDS: Final = 0.05
 _REVISION_SECONDS: Final = 1.0
-# The error for an ambiguous name lists this many candidates.
+# The number of candidates in the error for an ambiguous name.
 _MAX_CANDIDATES: Final = 5
 # Built once: building a statement takes longer than running it.
 _URNS: BindParameter[Any] = bindparam("urns", expanding=True)
 _NAMES_OF = select(tables.dataset.c.urn, tables.dataset.c.name)
 _CURRENT_URN = select(tables.alias.c.dataset_urn).where(tables.alias.c.urn == bindparam("urn"))
 _DATASET = select(tables.dataset).where(tables.dataset.c.urn == bindparam("urn"))
-# The dataset with a URN or with a former one, in one statement.
+# The dataset with this current or former URN, in one statement.
 _CURRENT_DATASET = select(tables.dataset).where(
     tables.dataset.c.urn == func.coalesce(_CURRENT_URN.scalar_subquery(), bindparam("urn"))
 )
@@ -91,7 +91,7 @@ _FIELD_NAMES_OF = (
     .join(tables.schema_body, tables.schema_body.c.hash == tables.dataset.c.schema_hash)
     .where(tables.dataset.c.urn.in_(_URNS))
 )
-# Of a figure that seems unchanged: on PostgreSQL, an event may be committed after a later one.
+# How long a cached figure is used: on PostgreSQL, an event may be committed after a later one.
 _MAX_AGE_SECONDS: Final = 300
 # Differs after every write that the figures of the entire store depend on: changes of datasets are
 # events, writes of people and imports are audited, and scans and reports of lineage have times.
@@ -209,7 +209,7 @@ class Store:
                 raise NameTooLong(name, size, max_bytes)
 
     def save_schemas(self, schemas: Iterable[Schema]) -> None:
-        """Save schemas in a short transaction of their own if the database allows several writers.
+        """Save schemas in a separate, short transaction if the database allows several writers.
 
         In long transactions, writers of the same schemas would wait for each other.
         """
@@ -287,7 +287,7 @@ class Store:
         return known_dataset(row)
 
     def lookup(self, name: str) -> str | None:
-        """Like `find`, but None if no dataset has the name; a URN is not checked."""
+        """Like `find`, but None if no dataset has the name; a URN is returned unchecked."""
         if name.startswith(SCHEME):
             return self.resolve(str(Urn.parse(name.rstrip("/"))))
         # delta.csv.gz may be recorded as delta.csv.
@@ -295,7 +295,7 @@ class Store:
         return next((urn for urn in found if urn is not None), None) or self._find_renamed(name)
 
     def _find_renamed(self, name: str) -> str | None:
-        """The dataset that is the only one with a former path that ends with the name."""
+        """The dataset with a former path that ends with the name, if there is exactly one."""
         alias = tables.alias.c
         end = "/" + Urn.of("any", name.strip("/").split("/")).path_text
         statement = select(alias.urn, alias.dataset_urn).where(
@@ -313,7 +313,7 @@ class Store:
         return self.resolve(found.pop()) if len(found) == 1 else None
 
     def unknown(self, name: str) -> UnknownDataset:
-        """The error for a URN or name that no dataset has, with the nearest ones."""
+        """The error for an unknown URN or name; it suggests similar ones."""
         with self._database.reading() as connection:
             return unknown_dataset(connection, name)
 
@@ -340,7 +340,7 @@ class Store:
                 ends = [each[-len(end) :] for each in name_spellings(urn.partition("?env=")[0])]
                 is_path = end in (ends[0], ends[-1])
                 if state == "split" and (is_path or name in (names[0], names[-1])):
-                    # Parts of a split dataset, which may have its name, come first.
+                    # Parts of a split dataset come first; the split dataset may have the same name.
                     split.append(urn)
                 elif is_path:
                     by_path.append(urn)
@@ -383,7 +383,7 @@ class Store:
         table = tables.dataset.c
         statement = select(table.urn, table.state).where(table.source == source)
         with self._database.reading() as connection:
-            # The names of states, not a copy of each.
+            # Share one string per state instead of a copy per dataset.
             return {urn: _STATES[state] for urn, state in connection.execute(statement)}
 
     def known_datasets(self, urns: Collection[str]) -> dict[str, KnownDataset]:
@@ -596,7 +596,7 @@ class Store:
         return None if row is None else FinishedScan(**row._mapping)
 
     def last_recorded_at(self, source: str) -> datetime | None:
-        """When a dataset of a source was last recorded, also by a scan that did not finish."""
+        """When a dataset of a source was last recorded, even by a scan that did not finish."""
         statement = select(func.max(tables.dataset.c.updated_at)).where(
             tables.dataset.c.source == source
         )
@@ -623,14 +623,14 @@ class Store:
             return tuple(SourceCount(*row) for row in connection.execute(statement))
 
     def cached(self, name: str, compute: Callable[[], Result]) -> Result:
-        """A figure of the entire store, computed again only after a change of what it counts."""
+        """A figure of the entire store, cached until the store changes."""
         with self._database.reading() as connection:
             revision = tuple(connection.execute(_REVISION).one())
         cached: tuple[Any, float, Result] | None = self._database.cache.get(name)
         if cached is not None and cached[0] == revision and time.monotonic() < cached[1]:
             return cached[2]
         figure = compute()
-        # The revision was read first: a change meanwhile only computes the figure again.
+        # The revision was read before: after a concurrent change, the figure is computed again.
         self._database.cache[name] = revision, time.monotonic() + _MAX_AGE_SECONDS, figure
         return figure
 

@@ -31,7 +31,7 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 
 
 class InstantColumn(TypeDecorator[datetime]):
-    """A UTC time as microseconds, which every database sorts and compares alike."""
+    """A UTC time as microseconds since 1970, which all databases sort and compare alike."""
 
     impl = BigInteger
     cache_ok = True
@@ -44,7 +44,7 @@ class InstantColumn(TypeDecorator[datetime]):
 
 
 class DayColumn(TypeDecorator[date]):
-    """A day in UTC, counted from 1970."""
+    """A day in UTC, as the number of days since 1970."""
 
     impl = Integer
     cache_ok = True
@@ -121,7 +121,7 @@ schema_version = Table(
     UniqueConstraint("urn", "version"),
 )
 
-# What scans need to know about the schemas of a dataset's files. `schema_hash` is the schema that
+# The state of scans about the schemas of a dataset's files. `schema_hash` is the schema that
 # the files declare, without the partition columns and annotations of the recorded one.
 schema_memory = Table(
     "schema_memory",
@@ -144,7 +144,7 @@ change_event = Table(
     Index(None, "urn", "sequence"),
     Index(None, "recorded_at", "sequence"),
     Index(None, "type", "recorded_at", "sequence"),
-    # Few events are breaking, and most queries ask for those.
+    # A partial index: few events are breaking, and most queries select these.
     Index(
         "ix_change_event_breaking",
         "recorded_at",
@@ -281,8 +281,8 @@ reminder_run = Table(
 )
 
 # Annotations of datasets and fields by reporter. PostgreSQL limits the length of index entries, so
-# `digest` stands for reporter, path, slot and name in the key, and `reporter_key` for the reporter
-# in the index. A value of NULL removes the value that other reporters set.
+# the key has a hash of reporter, path, slot and name (`digest`), and the index a hash of the
+# reporter (`reporter_key`). A value of NULL removes the value that other reporters set.
 annotation = Table(
     "annotation",
     metadata,
@@ -350,7 +350,7 @@ catalog_outbox = Table(
     sqlite_with_rowid=False,
 )
 
-# Values that users of a catalog and Lumos changed differently, as a list in JSON; those of users
+# Values that users of a catalog and Lumos changed differently, as a list in JSON; the users' values
 # won.
 catalog_conflict = Table(
     "catalog_conflict",
@@ -431,7 +431,7 @@ lineage_edge = Table(
     Index(None, "downstream", "upstream"),
 )
 
-# Each reporter's last report of a job or of a consumer of datasets, by URN; the merged one is an
+# Each reporter's last report of a job or of a consumer of datasets, by URN; the merged report is an
 # item.
 lineage_item = Table(
     "lineage_job",
@@ -474,7 +474,7 @@ lineage_owner = Table(
     Index(None, "urn"),
 )
 
-# A new value after every change of the set of edges.
+# One row: a random revision that changes whenever edges are added or removed.
 lineage_revision = Table(
     "lineage_revision",
     metadata,
@@ -500,11 +500,11 @@ usage_reads = Table(
     Column("last_read", InstantColumn, nullable=False),
     Column("columns", LargeBinary),
     Index(None, "reporter"),
-    # Without a separate key, since the key is most of the row.
+    # Without a separate index for the key, since the key is most of the row.
     sqlite_with_rowid=False,
 )
 
-# The keys of counted statements, a sorted list of 8 bytes each, so that none is counted twice.
+# The 8-byte keys of counted statements, as a sorted list, so no statement is counted twice.
 usage_log = Table(
     "usage_log",
     metadata,
@@ -551,7 +551,7 @@ storage_size = Table(
     Column("urn", Text, primary_key=True),
     Column("day", DayColumn, primary_key=True, autoincrement=False),
     Column("bytes", BigInteger, nullable=False),
-    # Bytes by storage class as JSON, or NULL without known classes.
+    # Bytes by storage class as JSON, or NULL if the classes are unknown.
     Column("classes", LargeBinary),
     sqlite_with_rowid=False,
 )
@@ -671,7 +671,7 @@ schedule = Table(
     Column("created_at", InstantColumn, nullable=False),
 )
 
-# The due times that were handled, each once; skipped ones have no job.
+# The due times that were handled, each once; skipped due times have no job.
 schedule_run = Table(
     "schedule_run",
     metadata,

@@ -125,7 +125,7 @@ class Transaction:
             yield
 
     def load(self, urns: Collection[str]) -> None:
-        """Lock some datasets and load their records, each for the next call of `known`."""
+        """Lock datasets and load their records for later calls of `known`."""
         lock_in_transaction(self._connection, *sorted(urns))
         is_one = among(self._connection, tables.dataset.c.urn, urns)
         rows = self._connection.execute(select(tables.dataset).where(is_one))
@@ -182,7 +182,7 @@ class Transaction:
         return self._new_events
 
     def _write_pending(self, *_: object) -> None:
-        """Write the collected rows, parents before their children."""
+        """Write the collected rows, referenced tables first."""
         pending, events = self._pending, self._pending_events
         self._pending, self._pending_events = {}, []
         if datasets := pending.get(tables.dataset):
@@ -265,7 +265,7 @@ class Transaction:
     def save_aspects(
         self, urn: str, aspects: Mapping[str, Aspect | Any], *, writer: str, at: datetime
     ) -> None:
-        """Replace some aspects of a dataset; the others stay."""
+        """Replace the given aspects of a dataset; other aspects stay."""
         for name in aspects:
             if name not in ASPECT_TYPES:
                 raise ValueError(f"'{name}' is not stored as an aspect")
@@ -320,7 +320,7 @@ class Transaction:
         return notification_outbox.post(self._connection, notification, at=at, due_at=due_at)
 
     def record_reminder_run(self, run: ReminderRun) -> bool:
-        """Record that a due time of a reminder is handled; False if it was recorded before."""
+        """Record that a reminder was handled for a due time; False if it was recorded before."""
         return notification_outbox.record_run(self._connection, run)
 
     def save_schema_version(self, dataset: KnownDataset, event: ChangeEvent) -> None:
@@ -426,7 +426,7 @@ class Transaction:
         self._audit_rows.append(entry)
 
     def execute(self, statement: Executable) -> CursorResult[Any]:
-        """Run a statement on a table that has no writer of its own."""
+        """Run a statement on a table that no writer class covers."""
         return self._connection.execute(statement)
 
     @property
@@ -434,7 +434,7 @@ class Transaction:
         return self._connection.dialect.name
 
     def collect(self, table: Table, row: dict[str, Any]) -> None:
-        """Write a row of one of the tables in `_COLLECTED` before the next other statement."""
+        """Collect a row of a table in `_COLLECTED`, to write it before the next statement."""
         self._pending.setdefault(table, []).append(row)
 
     def insert_once(self, table: Table, row: dict[str, Any]) -> bool:
@@ -539,11 +539,11 @@ class EntryWriter:
         self._transaction.mark_deleted(urn)
 
     def former_names(self, urns: Collection[str]) -> dict[str, str]:
-        """The current URNs by former URN, for the given URNs that are former ones."""
+        """Map those given URNs that are former URNs of a dataset to its current URN."""
         return former_names(self._connection, urns)
 
     def events_at(self, urn: str, times: Iterable[datetime]) -> list[ChangeEvent]:
-        """The events of a dataset at some times."""
+        """The events of a dataset at the given times."""
         event = tables.change_event.c
         statement = select(event.body).where(event.urn == urn, event.recorded_at.in_(list(times)))
         return [from_json(body, ChangeEvent) for body in self._connection.scalars(statement)]
@@ -589,7 +589,7 @@ _NEXT_NUMBER = (
 )
 _SCHEMA_MEMORY = select(tables.schema_memory.c.body).where(tables.schema_memory.c.urn == _URN)
 _DROP_ALIAS = delete(tables.alias).where(tables.alias.c.urn == _URN)
-# The statements that write collected rows, parents before their children.
+# The statements that write collected rows, referenced tables first.
 _COLLECTED: Final[dict[Table, Callable[[str], Executable]]] = {
     tables.schema_body: lambda dialect: insert_missing(dialect, tables.schema_body),
     tables.dataset: lambda dialect: replace(dialect, tables.dataset, "created_at"),

@@ -27,7 +27,7 @@ class Repair(NamedTuple):
 
 
 class Coverage(NamedTuple):
-    """How many of today's live datasets exist, and have an owner, a description, lineage, by day.
+    """By day, how many of today's live datasets existed and had an owner, description or lineage.
 
     A dataset counts on the day since when it has had them, and not before it was recorded.
     """
@@ -83,7 +83,7 @@ class TrendReader:
     def duplicates(self) -> Duplicates:
         """Datasets that have the name and the schema of another one."""
         other = tables.dataset.alias().c
-        # Few datasets share a name, which has an index.
+        # Names are compared first: they have an index, and few datasets share a name.
         shared_names = select(_DATASET.name).group_by(_DATASET.name).having(func.count() > 1)
         groups = (
             select(func.count().label("copies"))
@@ -111,7 +111,7 @@ class TrendReader:
             )
 
     def breaking_gate_results(self, since: datetime) -> tuple[datetime, ...]:
-        """When each pull request, or else each revision, was first found to break something."""
+        """When the gate first found each pull request, or else each revision, to be breaking."""
         result = tables.gate_result.c
         statement = (
             select(func.min(result.recorded_at))
@@ -138,7 +138,7 @@ def _days(since: Any, origin: Any) -> Any:
 
 
 def _annotated(slot: Slot) -> Any:
-    """Since when a dataset has had the first annotation of that kind, or NULL."""
+    """The time of the first annotation of that kind on a dataset, or NULL."""
     annotation = tables.annotation.c
     return (
         select(func.min(annotation.recorded_at))

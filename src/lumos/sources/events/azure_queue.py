@@ -52,12 +52,12 @@ class AzureQueue(EventSource):
         host = urlsplit(self._url).hostname or ""
         account = host.partition(".")[0] if ".queue." in host else access.account
         if account != access.account:
-            # The keys of the source are for its own account.
+            # The keys of the source are not valid for the account of the queue.
             access = msgspec.structs.replace(access, account=account, account_key="", sas_token="")
         self._credentials = AzureCredentials(access.with_keys(), account)
         self._http = storage_http_client()
         self._threads = ThreadPoolExecutor(_CONCURRENCY, thread_name_prefix="azure-queue")
-        # Each change of a message gives it a new receipt.
+        # The current pop receipt of each message: Azure replaces it with every change.
         self._pop_receipts: dict[str, str] = {}
 
     def open(self) -> None:
@@ -68,14 +68,14 @@ class AzureQueue(EventSource):
     def receive(self, wait: float) -> list[ReceivedMessage]:
         deadline = time.monotonic() + wait
         while True:
-            found = self._receive()
-            if len(found) == _MAX_MESSAGES:
-                # More are probably waiting.
-                more = [self._threads.submit(self._receive) for _ in range(_CONCURRENCY - 1)]
-                found += [each for future in more for each in future.result()]
+            messages = self._receive()
+            if len(messages) == _MAX_MESSAGES:
+                # More messages are probably waiting.
+                futures = [self._threads.submit(self._receive) for _ in range(_CONCURRENCY - 1)]
+                messages += [message for future in futures for message in future.result()]
             remaining = deadline - time.monotonic()
-            if found or remaining <= 0:
-                return found
+            if messages or remaining <= 0:
+                return messages
             time.sleep(min(_POLL_SECONDS, remaining))
 
     def acknowledge(self, receipts: Sequence[str]) -> None:
@@ -85,7 +85,7 @@ class AzureQueue(EventSource):
         list(self._threads.map(self._extend, receipts))
 
     def backlog(self) -> Backlog:
-        # Azure counts messages that are being processed too.
+        # The count of Azure includes messages that are being processed.
         held = len(self._pop_receipts)
         return Backlog(max(0, self._approximate_count() - held), held)
 
@@ -99,7 +99,7 @@ class AzureQueue(EventSource):
         try:
             nodes = list(ElementTree.fromstring(response.body).iter("QueueMessage"))
         except ElementTree.ParseError:
-            raise EventSourceFailed(f"The answer of {self._url} is not from Azure.") from None
+            raise EventSourceFailed(f"The response of {self._url} is not from Azure.") from None
         return [self._to_received(node) for node in nodes]
 
     def _to_received(self, node: ElementTree.Element) -> ReceivedMessage:
@@ -164,9 +164,9 @@ class AzureQueue(EventSource):
 
     def _failed(self, problem: StorageFault) -> EventSourceFailed:
         text = self._credentials.mask_secrets(str(problem)).rstrip(".")
-        found = f"The queue {self.name} cannot be used: {text}."
+        message = f"The queue {self.name} cannot be used: {text}."
         if isinstance(problem, StorageMissing):
-            return EventSourceFailed(f"{found} Create it, and let Event Grid send events to it.")
+            return EventSourceFailed(f"{message} Create it, and let Event Grid send events to it.")
         if isinstance(problem, PermissionError):
-            return EventSourceFailed(f"{found} Grant the role '{_ROLE}' on the queue.")
-        return EventSourceFailed(found)
+            return EventSourceFailed(f"{message} Grant the role '{_ROLE}' on the queue.")
+        return EventSourceFailed(message)

@@ -56,9 +56,9 @@ def create_event_sources(
             for name in names:
                 queues.setdefault(name, (source, []))[1].append(each)
         elif isinstance(source, AzureSourceSettings) and each.storage_queue:
-            yield from _created(partial(AzureQueue, each.storage_queue, source), [each])
+            yield from _yield_created(partial(AzureQueue, each.storage_queue, source), [each])
         elif isinstance(source, GcsSourceSettings) and each.pubsub_subscription:
-            yield from _created(
+            yield from _yield_created(
                 partial(PubSubSubscription, each.pubsub_subscription, source), [each]
             )
         elif isinstance(source, HdfsSourceSettings):
@@ -76,13 +76,13 @@ def create_event_sources(
     for webhook, sources in webhooks.values():
         yield WebhookEvents(webhook, _message_folder(webhook, state)), sources
     for name, (source, sources) in queues.items():
-        yield from _created(partial(SqsQueue, name, source), sources)
+        yield from _yield_created(partial(SqsQueue, name, source), sources)
 
 
-def _created(
+def _yield_created(
     create: Callable[[], EventSource], watched: list[WatchedSource]
 ) -> Iterator[tuple[EventSource, list[WatchedSource]]]:
-    """An event source; none if its settings are impossible, because other sources are watched."""
+    """Yield the event source; if its settings are invalid, log a warning, so that others work."""
     try:
         events = create()
     except (LumosError, OSError) as problem:
@@ -116,7 +116,7 @@ def _message_folder(webhook: EventWebhook, state: str) -> Path:
 def setup_events(
     address: str, configured: Sequence[SourceSettings], *, dry_run: bool
 ) -> EventSetupReport:
-    """Let a bucket or database send events."""
+    """Set up a bucket or database so that it sends events."""
     section = _section(address, configured)
     if isinstance(section, PostgresSourceSettings):
         from lumos.sources.events.postgres import setup_trigger

@@ -14,11 +14,12 @@ from lumos.sources.events.interface import (
     ReceivedMessage,
 )
 
-# Milliseconds: changes are returned when none has happened for a step, or after the debounce.
+# In milliseconds: changes are returned as soon as a step passes without another change, and at the
+# latest after the debounce time.
 _DEBOUNCE: Final = 200
 _STEP: Final = 50
 _TIMEOUT: Final = 200
-# Linux needs no permission to read for this.
+# With O_PATH, Linux opens a folder without the permission to read it.
 _OPEN: Final = getattr(os, "O_PATH", os.O_RDONLY)
 
 
@@ -44,7 +45,7 @@ class FolderEvents(EventSource):
                 "Events of local folders need watchfiles: pip install 'lumos[watch]'"
             ) from None
         for folder in self._folders:
-            # A folder that does not exist yet is opened when it does.
+            # A folder that does not exist yet is opened once it exists.
             with suppress(OSError):
                 self._descriptors[folder] = os.open(folder, _OPEN)
         # Names that the library ignores by default, such as .git, may be data here.
@@ -122,7 +123,7 @@ def _to_events(path: str, now: float) -> Iterator[ObjectEvent]:
     elif os.path.lexists(path):
         yield ObjectEvent(path, StorageEventType.CREATED, now)
     else:
-        # It may have been a file or a folder.
+        # The deleted path may have been a file or a folder.
         yield ObjectEvent(path, StorageEventType.DELETED, now)
         yield ObjectEvent(f"{path}/", StorageEventType.DELETED, now)
 
@@ -130,7 +131,7 @@ def _to_events(path: str, now: float) -> Iterator[ObjectEvent]:
 def _explain(name: str, problem: Exception) -> str:
     text = " ".join(str(problem).split())
     if "limit" in text:
-        step = "Raise it: sysctl fs.inotify.max_user_watches=1048576"
+        step = "Raise the limit: sysctl fs.inotify.max_user_watches=1048576"
     else:
         step = "Use 'watch_mode: polling' for this source."
     return f"{name} cannot be watched by events: {text}. {step}"

@@ -1,7 +1,7 @@
 """Changes of HDFS, which sends no events: folders are compared with their earlier state.
 
-The time of a folder changes with its direct entries. So folders that contain other folders are
-listed in every round, and the many folders that contain files only, if their time has changed.
+The modification time of a folder changes only with its direct entries. So folders that contain
+other folders are listed in every round; a folder with files only is listed if its time has changed.
 """
 
 import time
@@ -35,9 +35,10 @@ _CLOCK_SKEW: Final = 300.0
 
 
 class _FolderState(NamedTuple):
-    """The earlier state of a folder: its time, its folders with their times, and its files.
+    """The state of a folder in the last round: its modification time, subfolders and files.
 
-    Files are only known in folders that also contain folders.
+    `folders` has the times of subfolders. `files` has the times and sizes of files, and is None for
+    a folder without subfolders.
     """
 
     modified: int
@@ -46,10 +47,10 @@ class _FolderState(NamedTuple):
 
 
 class HdfsChanges(EventSource):
-    """Changed files and folders below the paths of a source, found in rounds.
+    """Changed files and folders below the paths of a source, detected by listing folders.
 
-    Files that are appended to or replaced in place are not noticed, because the time of their
-    folder stays as it is.
+    In a folder without subfolders, a file that is appended to or overwritten is not noticed,
+    because the modification time of its folder does not change.
     """
 
     is_durable: ClassVar[bool] = False
@@ -99,7 +100,7 @@ class HdfsChanges(EventSource):
         return [ReceivedMessage(str(self._number), events=events, sent_at=time.time())]
 
     def acknowledge(self, receipts: Sequence[str]) -> None:
-        """Nothing to do: a change is found once."""
+        """Nothing to do: each change is returned once."""
 
     def close(self) -> None:
         self._is_closed = True
@@ -137,7 +138,7 @@ class HdfsChanges(EventSource):
                 yield _event(f"{folder}/", state.modified)
             return
         if state.files is None or before.files is None:
-            # One of the two had no folders, so that its files are not known.
+            # Before or now, the folder has no subfolders, so its files are not known.
             if state.modified != before.modified:
                 yield _event(f"{folder}/", state.modified)
         else:
@@ -185,7 +186,7 @@ def _state(modified: int, statuses: Sequence[HdfsStatus]) -> _FolderState:
 
 
 def _event(path: str, modified: int | None) -> ObjectEvent:
-    """A change; the time of a deletion is not known."""
+    """The event of a change; `modified` is None for a deletion, whose time is not known."""
     if modified is None:
         return ObjectEvent(path, StorageEventType.DELETED)
     return ObjectEvent(path, StorageEventType.CREATED, modified / 1_000_000)

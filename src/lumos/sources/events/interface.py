@@ -41,7 +41,7 @@ class ReceivedMessage(NamedTuple):
 
 
 class Backlog(NamedTuple):
-    """How many messages wait, are being processed, and were given up; None if unknown."""
+    """The numbers of messages that wait, are being processed, or are dead letters, if known."""
 
     waiting: int | None = None
     in_progress: int | None = None
@@ -56,9 +56,9 @@ class EventSource(ABC):
     """
 
     name: str
-    # The path of events that are about a source as a whole; empty if events name files.
+    # The path in events that refer to the whole source; empty if events name files.
     root: str = ""
-    # The seconds after which a message is delivered again, unless it is kept.
+    # The seconds after which a message is delivered again, unless `keep` extends its lease.
     lease_seconds: float | None = None
     # The seconds after which the source deletes messages that were not acknowledged.
     retention_seconds: float | None = None
@@ -78,7 +78,7 @@ class EventSource(ABC):
         """Delete messages whose effect is stored."""
 
     def reject(self, messages: Sequence[ReceivedMessage]) -> None:
-        """Give up malformed messages."""
+        """Delete malformed messages, or move them to the dead-letter queue."""
         self.acknowledge([each.receipt for each in messages])
 
     def keep(self, receipts: Sequence[str]) -> None:  # noqa: B027 - not all sources have leases

@@ -19,7 +19,7 @@ from lumos.sources.events.interface import ObjectEvent, ReceivedMessage
 MAX_MESSAGE_BYTES: Final = 1024 * 1024
 _MAX_RECORDS: Final = 10_000
 _MAX_KEY_LENGTH: Final = 4096
-# A message of S3 inside of a notification of SNS inside of another one.
+# Subscribed SNS topics may wrap the message of S3 more than once.
 _MAX_ENVELOPES: Final = 3
 _EVENT_BRIDGE: Final = {
     "Object Created": StorageEventType.CREATED,
@@ -57,7 +57,7 @@ def read_message(
     delivery: int = 1,
     id: str = "",
 ) -> ReceivedMessage:
-    """A delivered message with its events, or as malformed; `id` identifies it in logs."""
+    """A message with the events that `parse` returns, or marked as malformed; `id` is for logs."""
     received = ReceivedMessage(receipt, sent_at=sent_at, delivery=delivery)
     try:
         events = parse()
@@ -155,7 +155,7 @@ def _event_bridge_event(kind: str, detail: Any, time: Any) -> Iterator[ObjectEve
 
 
 def pub_sub_events(attributes: Mapping[str, Any]) -> Iterator[ObjectEvent]:
-    """The event of a notification of Google Cloud Storage, which is in its attributes."""
+    """The event in the attributes of a notification of Google Cloud Storage."""
     match attributes:
         case {"eventType": str(kind), "bucketId": str(bucket), "objectId": str(key)}:
             if kind in _PUB_SUB:

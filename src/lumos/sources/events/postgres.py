@@ -94,7 +94,7 @@ class PostgresNotifications(EventSource):
             raise EventSourceFailed(f"{self.name} ended the connection: {problem}") from None
         if not tags and not self._has_failed:
             return []
-        # What has happened while there was no connection is not known.
+        # Changes while there was no connection are not known, so report one for the database.
         self._has_failed = False
         self._number += 1
         event = ObjectEvent(f"{self.root}/", StorageEventType.CREATED, time.time())
@@ -146,7 +146,7 @@ def _change(
                 connection.rollback()
                 raise EventSourceFailed(
                     f"The user of {address} may not create event triggers; only superusers may. "
-                    "Let one run this command, or use 'watch_mode: polling'."
+                    "Run this command as a superuser, or use 'watch_mode: polling'."
                 ) from None
     return EventSetupReport(
         address=address,

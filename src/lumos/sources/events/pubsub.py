@@ -30,7 +30,7 @@ _EMULATOR: Final = "PUBSUB_EMULATOR_HOST"
 _SCOPES: Final = ("https://www.googleapis.com/auth/pubsub",)
 _NAME: Final = re.compile(r"projects/[^/\s]+/subscriptions/[^/\s]+")
 _MAX_MESSAGES: Final = 1_000
-# A limit of Pub/Sub is 512 KiB for a request.
+# Pub/Sub accepts requests of up to 512 KiB; this many receipts fit.
 _MAX_RECEIPTS: Final = 1_000
 _ROLES: Final = "roles/pubsub.subscriber and roles/pubsub.viewer"
 
@@ -71,15 +71,15 @@ class PubSubSubscription(EventSource):
     def open(self) -> None:
         found = self._call("GET", "")
         self.lease_seconds = float(found.get("ackDeadlineSeconds") or 10)
-        # Written as '604800s'.
+        # Pub/Sub returns a text such as '604800s'.
         self.retention_seconds = float(str(found.get("messageRetentionDuration", "604800s"))[:-1])
         self._has_dead_letters = "deadLetterPolicy" in found
 
     def receive(self, wait: float) -> list[ReceivedMessage]:  # noqa: ARG002 - Pub/Sub decides
         try:
             found = self._call("POST", ":pull", {"maxMessages": _MAX_MESSAGES}, retries=ONCE)
-        except _NoAnswer:
-            # Pub/Sub answers when there are messages.
+        except _RequestTimedOut:
+            # Pub/Sub does not respond before there are messages.
             return []
         return [_to_received(each) for each in found.get("receivedMessages", ())]
 
@@ -129,7 +129,7 @@ class PubSubSubscription(EventSource):
             )
         except ResponseLost as problem:
             if "timed out" in problem.reason:
-                raise _NoAnswer(f"Pub/Sub did not answer for {self.name} in time.") from None
+                raise _RequestTimedOut(f"Pub/Sub did not answer for {self.name} in time.") from None
             raise EventSourceFailed(str(problem)) from None
         except (HttpError, NoCredentials) as problem:
             raise EventSourceFailed(
@@ -146,13 +146,13 @@ class PubSubSubscription(EventSource):
         except (msgspec.DecodeError, KeyError, TypeError):
             text = f"status {status}"
         text = self._credentials.mask_secrets(" ".join(text.split()))[:300]
-        found = f"The subscription {self.name} cannot be used: {text}."
+        message = f"The subscription {self.name} cannot be used: {text}."
         if status == 404:
-            return f"{found} Create it, and let the bucket send notifications to its topic."
-        return f"{found} Grant {_ROLES}." if status in (401, 403) else found
+            return f"{message} Create it, and let the bucket send notifications to its topic."
+        return f"{message} Grant {_ROLES}." if status in (401, 403) else message
 
 
-class _NoAnswer(EventSourceFailed):
+class _RequestTimedOut(EventSourceFailed):
     """A request that timed out."""
 
 

@@ -1,7 +1,7 @@
 """Sets up the events of an S3 bucket: a queue, its dead-letter queue, and a notification.
 
-S3 keeps all notifications of a bucket in one document. It is read, changed by exactly one entry,
-written and read again, so that notifications of others are never replaced.
+S3 stores all notifications of a bucket in one document. Lumos changes only its own entry in this
+document, and reads the document again after writing, to detect concurrent changes.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ _RETENTION_SECONDS: Final = 14 * 86_400
 _MAX_DELIVERIES: Final = 5
 _TAG: Final = "lumos:bucket"
 _STATEMENT: Final = "LumosS3Events"
-# An answer of S3 also contains this.
+# A key in responses of S3 that is not part of the document.
 _METADATA: Final = "ResponseMetadata"
 SETUP_PERMISSIONS: Final = (
     "s3:GetBucketLocation, s3:GetBucketNotification, s3:PutBucketNotification, sqs:CreateQueue, "
@@ -40,7 +40,7 @@ T = TypeVar("T")
 def setup_bucket(
     address: str, configured: Sequence[SourceSettings], *, dry_run: bool
 ) -> EventSetupReport:
-    """Create the queues and the notification of a bucket or prefix, as far as they are missing."""
+    """Create the missing queues and the notification of a bucket or prefix."""
     return _BucketEvents(address, configured, dry_run=dry_run).set_up()
 
 
@@ -84,7 +84,8 @@ class _BucketEvents:
         self._check_overlap(notifications)
         dead_letters = self._ensure_queue(f"{self._name}{_DEAD_LETTERS}", "dead-letter queue", {})
         attributes = {
-            # As long as a watcher keeps messages, which it extends while it works.
+            # The seconds for which a message stays hidden while a watcher processes it; the
+            # watcher extends them as needed.
             "VisibilityTimeout": "120",
             "ReceiveMessageWaitTimeSeconds": "20",
             "RedrivePolicy": msgspec.json.encode(
@@ -102,7 +103,7 @@ class _BucketEvents:
         if own:
             others = [each for each in _queues(notifications) if each.get("Id") != self._id]
             self._put({**notifications, "QueueConfigurations": others})
-        self._note("notification", self._id, "deleted" if own else "missing")
+        self._add_step("notification", self._id, "deleted" if own else "missing")
         url = self._queue_url(self._name)
         queue = self._name if url is None else self._attributes(url)["QueueArn"]
         is_used = any(
@@ -136,9 +137,9 @@ class _BucketEvents:
                     keys = f"{prefix}*{suffix}"
                     raise EventSourceFailed(
                         f"{self._bucket} already sends events of {keys} to {target}, and S3 sends "
-                        "an event to one target only. Let that target be an SNS topic, or turn on "
-                        "EventBridge, subscribe a queue of your own to it, and set 'sqs_queue' to "
-                        "that queue."
+                        "an event to one target only. Send the events to an SNS topic or to "
+                        "EventBridge instead, subscribe your own queue there, and set 'sqs_queue' "
+                        "to that queue."
                     )
 
     def _ensure_queue(
@@ -150,9 +151,9 @@ class _BucketEvents:
         """The ARN of a queue, which is created if it is missing."""
         url = self._queue_url(name)
         if url is not None:
-            self._note(kind, name, "unchanged")
+            self._add_step(kind, name, "unchanged")
             return self._attributes(url)["QueueArn"]
-        self._note(kind, name, "created")
+        self._add_step(kind, name, "created")
         if self._dry_run:
             return name
         wanted = {
@@ -169,10 +170,10 @@ class _BucketEvents:
         return self._attributes(url)["QueueArn"]
 
     def _ensure_policy(self, queue: str) -> None:
-        """Allow S3 to send the events of this bucket, and of no other one, to the queue."""
+        """Allow S3 to send events to the queue, only from this bucket."""
         url = self._queue_url(self._name)
         if url is None:
-            self._note("queue policy", self._name, "created")
+            self._add_step("queue policy", self._name, "created")
             return
         partition, account = queue.split(":")[1], queue.split(":")[4]
         statement = {
@@ -192,9 +193,9 @@ class _BucketEvents:
         )
         statements = [each for each in policy["Statement"] if each.get("Sid") != _STATEMENT]
         if statement in policy["Statement"]:
-            self._note("queue policy", self._name, "unchanged")
+            self._add_step("queue policy", self._name, "unchanged")
             return
-        self._note("queue policy", self._name, "changed" if text else "created")
+        self._add_step("queue policy", self._name, "changed" if text else "created")
         if not self._dry_run:
             document = {**policy, "Statement": [*statements, statement]}
             encoded = msgspec.json.encode(document).decode()
@@ -210,9 +211,9 @@ class _BucketEvents:
             wanted["Filter"] = {"Key": {"FilterRules": [rule]}}
         own = [each for each in _queues(notifications) if each.get("Id") == self._id]
         if own and own[0]["QueueArn"] == queue and set(own[0]["Events"]) == set(EVENTS):
-            self._note("notification", self._id, "unchanged")
+            self._add_step("notification", self._id, "unchanged")
             return
-        self._note("notification", self._id, "changed" if own else "created")
+        self._add_step("notification", self._id, "changed" if own else "created")
         others = [each for each in _queues(notifications) if each.get("Id") != self._id]
         self._put({**notifications, "QueueConfigurations": [*others, wanted]})
 
@@ -262,17 +263,17 @@ class _BucketEvents:
         """Delete a queue that `setup` has created for this bucket."""
         url = self._queue_url(name)
         if url is None:
-            self._note(kind, name, "missing")
+            self._add_step(kind, name, "missing")
             return
         tags = self._call(self._sqs, lambda sqs: sqs.list_queue_tags(QueueUrl=url)).get("Tags", {})
         if is_used or tags.get(_TAG) != self._bucket:
-            self._note(kind, name, "kept")
+            self._add_step(kind, name, "kept")
             return
-        self._note(kind, name, "deleted")
+        self._add_step(kind, name, "deleted")
         if not self._dry_run:
             self._call(self._sqs, lambda sqs: sqs.delete_queue(QueueUrl=url))
 
-    def _note(self, kind: Any, name: str, status: Any) -> None:
+    def _add_step(self, kind: Any, name: str, status: Any) -> None:
         self._steps.append(SetupStep(kind=kind, name=name, status=status))
 
     def _report(self, queue: str, notifications: dict[str, Any]) -> EventSetupReport:
@@ -296,10 +297,10 @@ class _BucketEvents:
         except ClientError as problem:
             error = problem.response.get("Error", {})
             code, text = str(error.get("Code", "")), str(error.get("Message", "")).rstrip(".")
-            found = f"{problem.operation_name} failed: {client.mask_secrets(text)} ({code})."
+            message = f"{problem.operation_name} failed: {client.mask_secrets(text)} ({code})."
             if "Denied" in code or "Forbidden" in code:
-                found += f" Grant {SETUP_PERMISSIONS}, or let an administrator run the command."
-            raise EventSourceFailed(found) from None
+                message += f" Grant {SETUP_PERMISSIONS}, or let an administrator run the command."
+            raise EventSourceFailed(message) from None
         except (BotoCoreError, StorageFault) as problem:
             text = client.mask_secrets(" ".join(str(problem).split())).rstrip(".")
             raise EventSourceFailed(f"AWS cannot be used: {text}.") from None

@@ -1,4 +1,4 @@
-"""What was set up or removed so that a source sends events."""
+"""The report of `lumos watch setup` and `teardown`."""
 
 from typing import Literal
 
@@ -18,9 +18,9 @@ class SetupStep(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EventSetupReport(Report, frozen=True, kw_only=True):
-    """What was set up or removed; `sqs_queue` is the value for the configuration.
+    """The steps of a setup or teardown; `sqs_queue` is the value for the configuration.
 
-    `other_notifications` counts those of others, which stay as they are.
+    `other_notifications` is the number of unchanged notifications that Lumos did not create.
     """
 
     format_version: str = FORMAT_VERSION

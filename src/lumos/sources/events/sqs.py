@@ -44,7 +44,7 @@ def default_queue_name(bucket: str) -> str:
     safe = re.sub(r"[^\w-]", "-", name, flags=re.ASCII)
     if safe == name and len(f"{name}-dead-letters") <= _MAX_NAME_LENGTH:
         return name
-    # Other buckets would get the same name without it.
+    # Without the digest, other buckets would get the same name.
     digest = hashlib.blake2b(bucket.encode(), digest_size=4).hexdigest()
     return f"{safe[:50].rstrip('-')}-{digest}"
 
@@ -88,7 +88,7 @@ class SqsQueue(EventSource):
     def receive(self, wait: float) -> list[ReceivedMessage]:
         found = self._receive(min(_MAX_WAIT, max(1, round(wait))))
         if len(found) == _MAX_MESSAGES:
-            # More are probably waiting, and a request returns ten messages at most.
+            # More messages are probably waiting; a request returns at most ten.
             for more in self._threads.map(self._receive, [0] * (_CONCURRENCY - 1)):
                 found += more
         return [_to_received(each) for each in found]
@@ -203,8 +203,9 @@ class SqsQueue(EventSource):
                 f"There is no queue {self.name}. Create it with: "
                 f"lumos watch setup s3://{self._bucket}"
             )
-        found = f"The queue {self.name} cannot be used: {self._client.mask_secrets(text)} ({code})."
-        return f"{found} Grant {PERMISSIONS}." if "AccessDenied" in code else found
+        text = self._client.mask_secrets(text)
+        message = f"The queue {self.name} cannot be used: {text} ({code})."
+        return f"{message} Grant {PERMISSIONS}." if "AccessDenied" in code else message
 
 
 def _batches(receipts: Sequence[str]) -> Iterator[list[dict[str, Any]]]:

@@ -1,7 +1,7 @@
 """Storage events that MinIO sends to a webhook of the watcher.
 
-A message is confirmed when it is in a file on this machine, and deleted from there after its effect
-is stored, so that neither the end of the watcher nor that of MinIO loses any.
+A message is confirmed once it is stored in a file on this machine, and deleted from the file after
+its effect is stored, so no message is lost if the watcher or MinIO stops.
 """
 
 import hmac
@@ -25,7 +25,7 @@ from lumos.sources.events.interface import (
 from lumos.sources.events.messages import MAX_MESSAGE_BYTES, parse_message, read_message
 
 _MAX_RECEIVED: Final = 1_000
-# Beyond this, MinIO keeps its events and sends them later.
+# Further messages are refused; MinIO sends them again later.
 _MAX_QUEUED: Final = 500_000
 _MAX_CONNECTIONS: Final = 64
 _REQUEST_SECONDS: Final = 10.0
@@ -35,7 +35,7 @@ _CREATE: Final = """CREATE TABLE IF NOT EXISTS message
 
 
 class WebhookEvents(EventSource):
-    """An HTTP endpoint for the events of buckets, and the messages that were not processed yet."""
+    """An HTTP endpoint for the events of buckets, and its messages that are not processed yet."""
 
     def __init__(self, settings: EventWebhook, folder: Path) -> None:
         self.name = f"webhook {settings.listen}"
@@ -75,7 +75,7 @@ class WebhookEvents(EventSource):
 
     @property
     def port(self) -> int:
-        """The port that it listens on."""
+        """The port of the endpoint."""
         assert self._server is not None
         return int(self._server.server_address[1])
 
@@ -189,7 +189,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_HEAD(self) -> None:
-        # MinIO looks whether the webhook is there.
+        # MinIO checks that the webhook exists.
         self._answer(200)
 
     def do_POST(self) -> None:
@@ -212,8 +212,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Length", "0")
         if status != 200:
-            # The request may not be read to its end, or the watcher may be closed: MinIO would
-            # send to this connection for ever instead of to the watcher that follows.
+            # Close the connection: part of the request may be unread, or the watcher may be closed.
+            # On an open connection, MinIO would never reach the next watcher.
             self.send_header("Connection", "close")
             self.close_connection = True
         self.end_headers()

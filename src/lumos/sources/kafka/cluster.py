@@ -46,7 +46,7 @@ _SPECIFIC: Final = (
     KafkaError._RESOLVE,
     KafkaError.SASL_AUTHENTICATION_FAILED,
 )
-# Errors that do not go away while waiting.
+# Errors for which retrying is useless.
 _FATAL: Final = (*_SPECIFIC, KafkaError._ALL_BROKERS_DOWN)
 NOT_ALLOWED: Final = (
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
@@ -63,7 +63,7 @@ _Future: TypeAlias = Any
 
 
 class Topic(msgspec.Struct, frozen=True, kw_only=True):
-    """A topic; `id` changes if it is created again."""
+    """A topic; its `id` changes if the topic is deleted and created again."""
 
     name: str
     partitions: int
@@ -94,7 +94,7 @@ class Message(NamedTuple):
 
 
 class TopicSample(NamedTuple):
-    """The last messages of a topic; `is_whole` if there are no others."""
+    """The last messages of a topic; `is_whole` is True if the topic has no other messages."""
 
     messages: tuple[Message, ...]
     is_whole: bool = False
@@ -103,7 +103,7 @@ class TopicSample(NamedTuple):
 
 
 class TopicFacts(NamedTuple):
-    """Facts by topic, and the reasons why they are missing for others."""
+    """Requested facts by topic, and by topic the reasons why they could not be read."""
 
     found: dict[str, Any]
     denied: dict[str, str]
@@ -144,7 +144,7 @@ class KafkaCluster:
             raise self._not_usable(problem.args[0]) from None
 
     def close(self) -> None:
-        """Forget the connection, which librdkafka closes."""
+        """Release the connection; librdkafka closes it once it is not referenced."""
         self.__dict__.pop("_admin", None)
 
     def topics(self) -> list[Topic]:
@@ -169,7 +169,7 @@ class KafkaCluster:
         return str(self._metadata().cluster_id or "")
 
     def topic_ids(self, names: Sequence[str]) -> TopicFacts:
-        """The ids of topics, which not all brokers have; missing topics are denied with a code."""
+        """The ids of topics, None for old brokers without ids; `denied` has codes of problems."""
         found: dict[str, Any] = {}
         denied: dict[str, str] = {}
         for chunk in _chunks(names, _CHUNK):
@@ -354,7 +354,7 @@ class KafkaCluster:
     def _metadata(self) -> Any:
         deadline = monotonic() + self._timeout
         while True:
-            # Created in here, since a wrong setting is an error of the configuration.
+            # The client is created outside of `try`: a wrong setting raises SourceNotUsable.
             admin = self._admin
             try:
                 return admin.list_topics(timeout=_POLL_SECONDS)

@@ -110,7 +110,7 @@ class SchemaRegistry:
         assert settings.schema_registry_url is not None
         self.address = settings.schema_registry_url.rstrip("/")
         self._settings = settings
-        # Until a response shows that it does not.
+        # True until a response shows that the registry does not support `GET /schemas`.
         self._lists_schemas = True
         self._referenced_schemas: dict[tuple[str, int], RegisteredSchema | None] = {}
 
@@ -169,7 +169,7 @@ class SchemaRegistry:
         """All versions of a subject in ascending order, read with one request.
 
         Empty if the subject was deleted or cannot be read, or if the registry has no such request;
-        then `versions` and `schema` tell more.
+        `versions` and `schema` then raise the error, if any.
         """
         if not self._lists_schemas:
             return []
@@ -179,11 +179,11 @@ class SchemaRegistry:
             what = f"the schemas of '{subject}'"
             listed = self._decode(response, list[_ListedResponse], what)
         except (SourceNotUsable, SubjectNotReadable):
-            # If the registry cannot be reached, the next request says so.
+            # If the registry cannot be reached, the next request raises the error.
             self._lists_schemas = False
             return []
-        # Other subjects may begin with the same name. A registry that returns all subjects would
-        # return them again for each.
+        # Subjects that only begin with the name are skipped. If other subjects are listed, the
+        # registry ignores the prefix and would return all subjects for each request.
         if response.status != _OK or any(not each.subject.startswith(subject) for each in listed):
             self._lists_schemas = False
             return []
@@ -265,7 +265,7 @@ class SchemaRegistry:
         if reference.version < 1:
             # -1 is the latest version, which no registry stores in a reference.
             return None
-        # Many schemas refer to the same few.
+        # Cached, because many schemas often refer to the same ones.
         key = (reference.subject, reference.version)
         if key not in self._referenced_schemas:
             self._referenced_schemas[key] = self.schema(*key)
@@ -274,7 +274,7 @@ class SchemaRegistry:
     def each(self, items: Iterable[T], work: Callable[[T], R]) -> Iterator[R]:
         """Run `work` for all items in parallel; results have the order of the items.
 
-        Few results wait for the caller, which may be slower.
+        At most `_MAX_WAITING` items are started ahead of the caller.
         """
         pool = ThreadPoolExecutor(_PARALLEL, thread_name_prefix="lumos-registry")
         waiting: deque[Future[R]] = deque()
@@ -289,7 +289,7 @@ class SchemaRegistry:
             pool.shutdown(wait=True, cancel_futures=True)
 
     def _find(self, path: str, type: type[T], what: str, max_bytes: int) -> T | None:
-        """The decoded response; None if there is none; raises SubjectNotReadable."""
+        """The decoded response; None for status 404; raises SubjectNotReadable for other errors."""
         response = self._get(path, max_bytes=max_bytes)
         if response.status == _OK:
             return self._decode(response, type, what)

@@ -18,7 +18,7 @@ from lumos.model.schema import Field, Schema
 from lumos.model.types import BINARY, STRING, Member, Struct
 from lumos.sources.kafka.schemas import KEY_COLUMN
 
-# Serializers of schema registries begin with a zero and the id of the schema.
+# A message of a schema registry's serializer begins with a zero byte and the id of its schema.
 _WIRE_MAGIC: Final = 0
 _WIRE_HEADER: Final = 5
 _MIN_CSV_MESSAGES: Final = 3
@@ -35,7 +35,7 @@ class InferredSchema(NamedTuple):
 
 
 class _MessageBytes(NamedTuple):
-    """Bytes as a file."""
+    """The bytes of a message, with the interface of a file."""
 
     data: bytes
 
@@ -51,7 +51,7 @@ class _MessageBytes(NamedTuple):
 
 
 def schema_ids(messages: Iterable[bytes]) -> set[int]:
-    """The ids of schemas in messages, if all of them begin with one."""
+    """The schema ids at the start of the messages; empty unless every message has one."""
     found: set[int] = set()
     for message in messages:
         if len(message) < _WIRE_HEADER or message[0] != _WIRE_MAGIC:
@@ -96,7 +96,7 @@ def _json_value(message: bytes) -> Any:
 
 def _json_schema(values: Sequence[Any]) -> Schema:
     if values and all(isinstance(value, dict) for value in values):
-        # With more keys than a table may have columns, the keys are data.
+        # Objects with more keys than a table may have columns are maps: their keys are data.
         with suppress(UnreadableFile):
             return schema_of_objects(list(values)).schema
     return inferred_schema((_VALUE_COLUMN,), (type_of_values(values),)).schema

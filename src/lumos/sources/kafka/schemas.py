@@ -1,7 +1,7 @@
 """Converts registered schemas to the schema of a topic, and their versions to its history.
 
-Fields of values are the columns of a topic. The key is one column, `_key`, so that fields of the
-same name in key and value stay apart. If a topic has several types of records, each is a column.
+Fields of values are the columns of a topic. The key is one column, `_key`, so its fields cannot
+collide with fields of values. If a topic has several types of records, each type is one column.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -44,7 +44,7 @@ class ParsedSchema(NamedTuple):
     registered: RegisteredSchema
     schema: Schema
     description: str | None = None
-    # Whether it declares fields rather than a single value.
+    # Whether the schema declares fields rather than a single value.
     is_record: bool = True
 
 
@@ -148,7 +148,7 @@ def combine(parsed: Mapping[TopicSubject, ParsedSchema]) -> Schema:
     values = {subject: each for subject, each in parsed.items() if subject.part == "value"}
     fields: list[Field] = []
     for subject, each in values.items():
-        # Also a single record is a column, so that a second one does not move its fields.
+        # A single record type is one column, too, so a second one does not move its fields.
         if subject.record is None and len(values) == 1:
             fields += each.schema.fields
         else:
@@ -163,7 +163,7 @@ def combine(parsed: Mapping[TopicSubject, ParsedSchema]) -> Schema:
 
 
 def _as_column(name: str, parsed: ParsedSchema) -> Field:
-    """One column with the type of a key, or of one type of records."""
+    """One column with a whole schema as its type, for keys and for topics with several records."""
     if not parsed.is_record and len(parsed.schema.fields) == 1:
         only = parsed.schema.fields[0]
         prefix, length = quoted_name(name), len(quoted_name(only.name))
@@ -255,7 +255,7 @@ def _step(
 
 
 def unresolved_names(schema: Schema) -> Iterator[str]:
-    """The names of types that a schema refers to and does not have."""
+    """The names of types that a schema refers to but does not define."""
     for field in schema.fields:
         for type in (field.type, *(part.type for part in nested_parts(field))):
             if isinstance(type, Unknown) and type.name.startswith("ref:"):

@@ -95,7 +95,7 @@ class KafkaSource(IncrementalSource):
 
     @property
     def scope(self) -> str:
-        # The selected topics may change between runs; `covers` decides.
+        # A constant: the selection may change between runs, and `covers` applies it.
         return "*"
 
     def covers(self, path: str) -> bool:
@@ -123,7 +123,7 @@ class KafkaSource(IncrementalSource):
 
     @cached_property
     def patterns(self) -> tuple[str, ...]:
-        """The patterns of topics to read; none for all."""
+        """The patterns of topics to read; empty for all topics."""
         return (*self._settings.topics, *self._settings.topic_patterns)
 
     def _is_selected(self, topic: str) -> bool:
@@ -278,7 +278,7 @@ class _TopicScan:
     def _subjects_in(
         self, task: _TopicTask, sample: TopicSample | None
     ) -> tuple[TopicSubject, ...]:
-        """The subjects of schemas that messages name, and those that earlier scans found."""
+        """The subjects of the schema ids in messages, and the subjects from earlier scans."""
         assert self._registry is not None
         if self._settings.naming_strategy not in ("auto", "record_name"):
             return ()
@@ -367,7 +367,7 @@ class _TopicScan:
         *,
         is_last: bool,
     ) -> ParsedSchema | None:
-        """A parsed version; an older one that cannot be parsed is only remarked on."""
+        """A parsed version; if an older version cannot be parsed, only a remark is reported."""
         assert self._registry is not None
         try:
             references = self._registry.resolve(schema)

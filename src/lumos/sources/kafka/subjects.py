@@ -11,7 +11,7 @@ VALUE_SUFFIX: Final = "-value"
 
 
 class TopicSubject(NamedTuple):
-    """A subject of a topic: of its keys or values, and the record if there may be several."""
+    """A subject with the schema of a topic's keys or values, or of one record type of them."""
 
     subject: str
     part: Part

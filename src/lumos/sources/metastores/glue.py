@@ -141,7 +141,7 @@ class _GlueClient(MetastoreClient):
             page=_PARTITION_PAGE,
             DatabaseName=database,
             TableName=name,
-            # Each partition would repeat the columns of its table.
+            # Without this, each partition would repeat the columns of its table.
             ExcludeColumnSchema=True,
         )
         try:

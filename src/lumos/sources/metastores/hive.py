@@ -30,7 +30,7 @@ _CONNECT_SECONDS: Final = 10
 _BATCH_TABLES: Final = 200
 _BATCH_PARTITIONS: Final = 1_000
 _BATCH_COLUMNS: Final = 50_000
-# Larger answers are not those of a metastore.
+# A larger response cannot come from a metastore.
 _MAX_TEXT_BYTES: Final = 64 * 1024 * 1024
 _MAX_ITEMS: Final = 5_000_000
 _GROUP_OWNERS: Final = ("ROLE", "GROUP")
@@ -67,7 +67,7 @@ class HiveSource(SelectedTables):
             transport.close()
 
     def _open(self, transport_module: Any, protocol_module: Any) -> tuple[Any, Any]:
-        """A connection to the first address that answers."""
+        """A connection to the first address that responds."""
         problems = []
         for uri in self._settings.uris:
             socket = self._socket(_with_port(uri))
@@ -166,7 +166,7 @@ def _table(table: Any) -> MetastoreTable:
     descriptor = table.sd
     serde = descriptor.serdeInfo if descriptor else None
     parameters = dict(table.parameters or {})
-    # Spark's tables have their path in the serde if their location is a placeholder.
+    # For Spark tables, the location may be a placeholder; the serde then has the actual path.
     path = (serde.parameters or {}).get("path") if serde else None
     location = descriptor.location if descriptor else None
     is_spark = "spark.sql.sources.provider" in parameters
@@ -224,7 +224,7 @@ def _columns(columns: Any) -> tuple[MetastoreColumn, ...]:
 
 
 def _answer(call: Callable[..., _Answer], *arguments: Any) -> _Answer:
-    """The answer of a call; raises UnreadableEntry if the server rejects it."""
+    """The result of a call; raises UnreadableEntry if the server rejects the call."""
     from hive_metastore.ttypes import (
         InvalidOperationException,
         MetaException,
@@ -253,7 +253,7 @@ def _libraries() -> tuple[Any, Any, Any]:
         raise SourceNotUsable(
             "Reading a Hive metastore needs pyiceberg and thrift.", "pip install 'lumos[hive]'"
         ) from None
-    # It logs each failed attempt to connect, which is raised too.
+    # The library logs each failed attempt to connect, although it also raises an exception.
     logging.getLogger("thrift").setLevel(logging.CRITICAL)
     return transport, protocol, ThriftHiveMetastore
 

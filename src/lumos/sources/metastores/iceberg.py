@@ -129,13 +129,13 @@ class NessieSource(IcebergSource):
 
 
 def _rest_catalog() -> Any:
-    """pyiceberg's catalog with limits of time and pages, and retries: it has none itself."""
+    """pyiceberg's catalog with time limits, page limits and retries, which pyiceberg lacks."""
     from pyiceberg.catalog.rest import RestCatalog
     from requests import RequestException
     from requests.adapters import HTTPAdapter
     from urllib3 import Retry
 
-    # The last answer is returned rather than raised, so that pyiceberg reads its message.
+    # The last response is returned rather than raised, so that pyiceberg reads its message.
     retries = Retry(
         total=4, connect=1, backoff_factor=0.5, status_forcelist=_RETRIED, raise_on_status=False
     )
@@ -177,7 +177,7 @@ class _IcebergClient(MetastoreClient):
                 parent = pending.pop()
                 for namespace in self._catalog.list_namespaces(parent):
                     name = ".".join(namespace)
-                    # A catalog that answers with the parent itself must not be asked again.
+                    # Skip the parent itself, which some catalogs list, to avoid endless loops.
                     if len(namespace) > len(parent) and name not in self._namespaces:
                         self._namespaces[name] = tuple(namespace)
                         pending.append(tuple(namespace))
@@ -215,7 +215,7 @@ class _IcebergClient(MetastoreClient):
         try:
             return list(self._catalog.list_views(namespace))
         except NotImplementedError:
-            # Catalogs without views.
+            # The catalog does not support views.
             return []
 
     def _table(self, identifier: tuple[str, ...]) -> MetastoreEntry:
@@ -332,7 +332,7 @@ def _number(text: str | None) -> int | None:
 
 
 def _answer(call: Callable[..., Any], *arguments: Any) -> Any:
-    """The answer of a call; raises UnreadableEntry if one table or namespace is the reason."""
+    """The result of a call; raises UnreadableEntry if only one table or namespace is unreadable."""
     from pydantic import ValidationError
     from pyiceberg import exceptions as errors
 

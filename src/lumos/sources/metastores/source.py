@@ -90,7 +90,7 @@ class SelectedTables(MetastoreSource):
 
     @property
     def scope(self) -> str:
-        # The selected databases may change between runs; `covers` decides.
+        # A constant: the selection may change between runs, and `covers` applies it.
         return "*"
 
     def covers(self, path: str) -> bool:
@@ -159,7 +159,7 @@ class SelectedTables(MetastoreSource):
 
 
 def _with_distinct_identities(found: Sequence[FoundDataset]) -> Sequence[FoundDataset]:
-    """The datasets, without identities that several of them have."""
+    """The datasets; an identity that several datasets have is removed from all of them."""
     counts = Counter(each.location.identity for each in found)
     del counts[None]
     if all(count == 1 for count in counts.values()):

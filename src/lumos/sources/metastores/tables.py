@@ -44,7 +44,7 @@ _VOLATILE_PREFIXES: Final = (
     "spark.sql.statistics.", "spark.sql.sources.schema", "spark.sql.create.version",
     "view.", "current-snapshot-",
 )  # fmt: skip
-# Part of the name of an input format, a serde or a provider of Spark, and the format of the files.
+# File formats by a part of the name of an input format, serde or Spark provider.
 _FORMATS: Final = (
     ("iceberg", "iceberg"), ("delta", "delta"), ("hudi", "hudi"), ("hoodie", "hudi"),
     ("parquet", "parquet"), ("orc", "orc"), ("avro", "avro"), ("json", "json"),
@@ -142,7 +142,7 @@ def dataset_of(table: MetastoreTable, *, address: str) -> FoundDataset:
         schema=schema,
         statistics=Statistics(
             row_count=registered.rows,
-            # The bytes belong to the dataset of the files; counted here, they would count twice.
+            # The files are also a dataset, so counting their bytes here would count them twice.
             total_size_exact=False,
         ),
         drift=(),
@@ -217,7 +217,7 @@ def _is_placeholder(table: MetastoreTable) -> bool:
 
 
 def _spark_schema(parameters: Mapping[str, str]) -> Schema | None:
-    """The schema that Spark stores in parameters of its own, divided into parts if it is long."""
+    """The schema that Spark stores in table parameters, divided into parts if it is long."""
     text = parameters.get(_SPARK_SCHEMA)
     count = parameters.get(f"{_SPARK_SCHEMA}.numParts", "")
     if text is None and count.isascii() and count.isdigit() and int(count) <= _MAX_SCHEMA_PARTS:
@@ -285,7 +285,7 @@ def _presto_definition(original: str, table: MetastoreTable) -> Definition | Non
 
 
 def qualified(sql: str, dialect: str, default_database: str, own_database: str) -> str:
-    """The query with names as they are meant in the view's own database.
+    """The query with table names qualified by the database of the view.
 
     Names without a database are those of the session that created the view; engines may also put
     their name of the catalog in front. The text stays as it is if neither occurs.

@@ -58,7 +58,7 @@ class MongoAccess(msgspec.Struct, frozen=True, kw_only=True):
             uri = f"mongodb://{authority}:{settings.port}/"
         else:
             uri = string.reveal()
-            # Special characters that are not encoded shift the parts of the URL: a part of the
+            # With unencoded special characters, the URL is parsed wrongly: part of the
             # password would be shown as the host.
             if str(string) == MASK:
                 raise _invalid_address()

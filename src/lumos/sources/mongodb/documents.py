@@ -37,7 +37,7 @@ from lumos.model.types import (
     Unknown,
 )
 
-# The keys of an object with more keys are considered data.
+# An object with more keys is treated as a map: its keys are data.
 MAX_KEYS: Final = 2000
 # Deeper values are ignored.
 MAX_DEPTH: Final = 32
@@ -65,7 +65,7 @@ SCALARS: Final[dict[str, DataType]] = {
     "unknown": UNKNOWN,
     # This name only occurs in validators.
     "number": FLOAT64,
-    # An object below the maximum depth.
+    # An object nested deeper than the maximum depth.
     "nested": JSON,
 }
 _NUMBERS: Final = (INT32, INT64, FLOAT64)
@@ -106,7 +106,7 @@ def _options(type: DataType) -> tuple[DataType, ...]:
 
 
 def _unite_two(left: DataType, right: DataType) -> DataType | None:
-    """One type for both, or None if they are too different."""
+    """One type that covers both types, or None if they are too different."""
     if left == right:
         return left
     match left, right:
@@ -181,7 +181,7 @@ class FieldCounts(msgspec.Struct, omit_defaults=True):
 
     @property
     def has_data_for_keys(self) -> bool:
-        """Whether its keys are data rather than names."""
+        """Whether the keys of these objects are data rather than names of fields."""
         return self.value is not None or (
             len(self.members) >= _MIN_DATA_KEYS
             and all(_DATA_KEY.match(key) for key in self.members)

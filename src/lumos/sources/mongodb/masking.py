@@ -139,7 +139,7 @@ def _mask_schema(value: Any, *, of_secret: bool) -> Any:
 
 
 def _mask_all(value: Any) -> Any:
-    """Mask all values, keeping the structure."""
+    """Mask all values; the structure stays."""
     if isinstance(value, Mapping):
         return {
             key: _mask_value(item) if key in _TYPE_OPERATORS else _mask_all(item)

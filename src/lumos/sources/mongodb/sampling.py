@@ -20,7 +20,7 @@ from lumos.sources.mongodb.masking import mask_secrets
 
 _BATCH: Final = 500
 _RAW: Final[CodecOptions[RawBSONDocument]] = CodecOptions(document_class=RawBSONDocument)
-# NotImplemented, and an unknown stage of a pipeline.
+# The error codes NotImplemented and "unrecognized pipeline stage".
 _NOT_IMPLEMENTED: Final = (238, 40324)
 # Already in the index's name and key, or not useful.
 _IGNORED_INDEX_KEYS: Final = ("v", "ns", "name", "key", "background")
@@ -119,7 +119,7 @@ class CollectionSampler(SampleReader):
     def _sample(
         self, collection: Collection[dict[str, Any]], task: CollectionTask, count: int | None
     ) -> tuple[DocumentCounter, bool]:
-        """A random sample, or all documents if they fit into it.
+        """A random sample, or all documents if there are few.
 
         Servers without `$sample`, such as FerretDB, return their first documents instead.
         """

@@ -187,7 +187,7 @@ def _native(counts: FieldCounts) -> str | None:
 
 
 def _presence(count: int, total: int) -> dict[str, str]:
-    """The share of objects with a key, unless all have it."""
+    """The share of objects with a key, as a property; empty if all objects have the key."""
     if count >= total:
         return {}
     # Avoid rounding to 0 or 1.
@@ -225,7 +225,7 @@ def _with_declaration(name: str, field: Field | None, declared: Mapping[str, Any
 
 
 def _fill_members(type: DataType, declared: Mapping[str, Any]) -> DataType:
-    """The type with members that were declared but not seen."""
+    """The type with the members that the validator declares and the sample lacks."""
     if type == NULL:
         return _declared_type(declared)
     match type:

@@ -59,7 +59,7 @@ class MongodbSource(SampledSource):
 
     @property
     def scope(self) -> str:
-        # The selected databases may change between runs; `covers` decides.
+        # A constant: the selection may change between runs, and `covers` applies it.
         return "*"
 
     def covers(self, path: str) -> bool:

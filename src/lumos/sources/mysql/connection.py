@@ -16,7 +16,7 @@ from lumos.sources.interface import SourceNotUsable
 
 OLDEST_VERSIONS: Final = {"MySQL": (8, 0), "MariaDB": (10, 5)}
 _CONNECT_SECONDS: Final = 10
-# For tables that are being altered; the default is a day.
+# In seconds, for tables that are being altered; the server's default is a day.
 _LOCK_SECONDS: Final = 5
 _DEFAULT_PORT: Final = 3306
 # Names of MySQL's client for the modes of libpq.
@@ -101,7 +101,7 @@ class MysqlConnector:
         return parsed | {name: value for name, value in overrides.items() if value is not None}
 
     def _parse_string(self, string: ConnectionString) -> dict[str, Any]:
-        # Special characters that are not encoded shift the parts of the URL: a part of the
+        # With unencoded special characters, the URL is parsed wrongly: part of the
         # password would be shown as the host.
         if str(string) == MASK:
             raise _invalid_string(self._settings.type)

@@ -117,7 +117,7 @@ class MysqlDatabase(msgspec.Struct, frozen=True, kw_only=True):
     json_columns: Mapping[str, frozenset[str]] = {}
     partitioning: Mapping[str, str] = {}
     views: Mapping[str, MysqlView] = {}
-    # Unique in all servers, by table.
+    # Identities that are unique across servers, by table.
     identities: Mapping[str, str] = {}
 
 

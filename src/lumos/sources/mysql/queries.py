@@ -10,7 +10,7 @@ SYSTEM_DATABASES: Final = ("information_schema", "mysql", "performance_schema", 
 
 DATABASES: Final = "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA"
 
-# Names and kinds alone, for which the server opens no table.
+# Only names and kinds: the server can list these without opening tables.
 TABLE_NAMES: Final = """
 SELECT TABLE_NAME, TABLE_TYPE
   FROM information_schema.TABLES
@@ -96,7 +96,7 @@ SERVER_ID: Final = """
 SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_uid', 'server_uuid')
 """
 
-# Totals of statements since the server started or the table was truncated.
+# Counts by normalized statement since the server started or the table was truncated.
 DIGESTS: Final = """
 SELECT SCHEMA_NAME, DIGEST, DIGEST_TEXT, COUNT_STAR, SUM_ROWS_SENT, FIRST_SEEN, LAST_SEEN
   FROM performance_schema.events_statements_summary_by_digest

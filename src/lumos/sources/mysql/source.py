@@ -58,7 +58,7 @@ class MysqlSource(TableSource, QueryLogSource):
 
     @property
     def scope(self) -> str:
-        # The selected databases may change between runs; `covers` decides.
+        # A constant: the selection may change between runs, and `covers` applies it.
         return "*"
 
     @property
@@ -249,7 +249,7 @@ def _identities(connection: MysqlConnection) -> dict[str, dict[str, str]]:
 def _found(
     table: MysqlTable, columns: Sequence[MysqlColumn], database: MysqlDatabase
 ) -> Iterator[FoundDataset | Problem]:
-    """The dataset of a table or view, and what is wrong with it."""
+    """The dataset of a table or view, and its problem, if any."""
     problem = _find_problem(table, columns, database)
     if problem is not None:
         yield problem
@@ -260,7 +260,7 @@ def _found(
 def _find_problem(
     table: MysqlTable, columns: Sequence[MysqlColumn], database: MysqlDatabase
 ) -> Problem | None:
-    """Why a table cannot be recorded, or a remark."""
+    """The problem because of which a table cannot be recorded, or a remark, if any."""
     path = path_of(database.name, table.name)
     if table.is_view and (table.comment or VIEW).upper() != VIEW:
         return Problem(path=path, reason=(table.comment or "")[:_MAX_REASON], code="invalid_view")

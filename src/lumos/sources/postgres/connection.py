@@ -49,7 +49,7 @@ class PostgresConnector:
     def _parse_string(self, string: ConnectionString) -> dict[str, Any]:
         text = string.reveal()
         try:
-            # Special characters that are not encoded shift the parts of the URL: a part of the
+            # With unencoded special characters, the URL is parsed wrongly: part of the
             # password would be shown as the host.
             if "://" in text and str(string) == MASK:
                 raise psycopg.ProgrammingError

@@ -35,7 +35,7 @@ class PostgresTypeUse(NamedTuple):
 
 
 class NativeType(NamedTuple):
-    """A type of the catalog; domains have a base, arrays an element, composites members."""
+    """A type of the catalog; domains have a base, arrays an element type, composites members."""
 
     oid: int
     kind: str
@@ -301,7 +301,7 @@ def _statistics(relation: PostgresRelation, catalog: PostgresCatalog) -> Statist
     sizes = catalog.partitions.get(relation.oid, ())
     if relation.kind != PARTITIONED:
         sizes = (RelationSize(relation.rows, relation.pages),)
-    # The count is unknown before the first ANALYZE.
+    # The row count is unknown before the first ANALYZE.
     counted = [size.rows for size in sizes if size.rows >= 0]
     pages = sum(max(size.pages, 0) for size in sizes)
     return Statistics(

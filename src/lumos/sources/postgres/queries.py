@@ -1,7 +1,7 @@
 """SQL queries on the catalog. Names are always parameters, never part of the SQL.
 
-`%(relations)s` is a list of object ids. It is joined, because servers before version 14 search a
-list again for every row.
+`%(relations)s` is a list of object ids. Queries join it as a table instead of using `= ANY(list)`,
+for which servers before version 14 search the list again for every row.
 """
 
 from typing import Final
@@ -128,7 +128,7 @@ SELECT wanted.oid, pg_get_viewdef(wanted.oid)
   FROM unnest(%(relations)s::oid[]) AS wanted (oid)
 """
 
-# The types in use, including their parts.
+# The types of columns, including the types that they consist of.
 TYPES: Final = """
 WITH RECURSIVE used (oid) AS (
        SELECT DISTINCT a.atttypid

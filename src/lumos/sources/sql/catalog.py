@@ -57,7 +57,7 @@ class Catalog(ABC):
 
     @abstractmethod
     def schemas(self) -> list[str]:
-        """The schemas without those of the system."""
+        """The names of the schemas, without system schemas."""
 
     @abstractmethod
     def end_transaction(self) -> None:
@@ -109,7 +109,7 @@ class InspectedCatalog(Catalog):
         for name, format in self._relations(schema):
             if not is_selected(name):
                 continue
-            # It remembers the columns of every table.
+            # The inspector caches the columns of every table.
             self._inspector.clear_cache()
             try:
                 yield self._table(schema, name, format)
@@ -193,7 +193,7 @@ class InspectedCatalog(Catalog):
 class InformationSchemaCatalog(Catalog):
     """The catalog as the standard information schema describes it.
 
-    For dialects whose introspection in SQLAlchemy does not work with current versions.
+    Used for dialects whose introspection does not work with current versions of SQLAlchemy.
     """
 
     def __init__(self, connection: sa.Connection, database: str) -> None:

@@ -35,11 +35,11 @@ from lumos.sources.sql.catalog import (
 )
 from lumos.sources.sql.types import sqlglot_dialect, type_of_text
 
-# Databases that are files of this machine.
+# Dialects whose databases are local files.
 _FILE_DIALECTS: Final = ("sqlite", "duckdb")
 # SQLAlchemy cannot read the catalogs of these dialects.
 _INFORMATION_SCHEMA_DIALECTS: Final = ("duckdb",)
-# Keywords, and texts that may contain the same letters: quoted names, literals and comments.
+# The keyword AS; quoted names, literals and comments are matched too, because they may contain it.
 _TOKEN: Final = re.compile(
     r"\"(?:[^\"]|\"\")*\"|`(?:[^`]|``)*`|\[[^\]]*\]|'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/"
     r"|(?P<keyword>\bAS\b)",
@@ -68,12 +68,12 @@ class SqlSource(TableSource):
         try:
             url = sa.make_url(text)
             is_file = url.get_backend_name() in _FILE_DIALECTS
-            # Special characters that are not encoded shift the parts of the URL: a part of the
-            # password would be shown as the host.
+            # With unencoded special characters, the URL is parsed wrongly: part of the password
+            # would be shown as the host.
             if str(self._settings.connection_string) == MASK and not is_file:
                 raise exc.ArgumentError
         except (exc.ArgumentError, ValueError):
-            # The message would show parts of the string.
+            # The message of SQLAlchemy may contain the password, so it is not shown.
             raise SourceNotUsable(
                 "Invalid connection string of an sql source.",
                 "Expected an address of SQLAlchemy: dialect+driver://user:password@host/database, "
@@ -85,7 +85,7 @@ class SqlSource(TableSource):
 
     @property
     def _file(self) -> Path | None:
-        """The file of the database, if it is one."""
+        """The file of a database that is a local file, such as SQLite, or else None."""
         is_file = self._url.get_backend_name() in _FILE_DIALECTS
         return Path(self._url.database or "").absolute() if is_file else None
 

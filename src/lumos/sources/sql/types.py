@@ -1,4 +1,4 @@
-"""Types of any SQL dialect, from the text that its database prints."""
+"""Converts types of any SQL dialect from their text, such as `NUMBER(10,2)`, to data types."""
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""The lineage graph in numpy arrays, for walks that reach much of it."""
+"""The lineage graph in numpy arrays, for walks that reach a large part of the graph."""
 
 from collections.abc import Collection
 from typing import Any, Final
@@ -13,7 +13,7 @@ _UNREACHED: Final = -1
 
 
 class CompactGraph:
-    """All links of a store in sorted arrays, for walks that reach much of it."""
+    """All links of a store in sorted arrays, for walks that reach a large part of the graph."""
 
     def __init__(self, upstream: Ids, downstream: Ids) -> None:
         self._size = int(max(upstream.max(initial=0), downstream.max(initial=0))) + 1
@@ -25,7 +25,7 @@ class CompactGraph:
     def reach(
         self, starts: Collection[int], *, direction: str, depth: int | None, limit: int | None
     ) -> Reach:
-        """Walk level by level from some nodes; list the nearest up to a limit, and count all."""
+        """Walk level by level from the start nodes; list the nearest ones, and count all."""
         # Nodes without links may have ids beyond the arrays.
         unlinked = [start for start in starts if start >= self._size]
         links = self._links_by_direction[direction]
@@ -42,7 +42,7 @@ class CompactGraph:
                 break
             level += 1
             depths[new_nodes] = level
-            # Every node once, even if several links lead to it.
+            # Without duplicates, although several links may lead to one node.
             frontier = np.flatnonzero(depths == level)
         reached = np.flatnonzero(depths != _UNREACHED)
         total = len(reached)
@@ -76,7 +76,7 @@ class _SortedLinks:
         self._first: NDArray[Any] = np.searchsorted(starts[order], np.arange(size + 1))
 
     def outgoing_links(self, nodes: Ids) -> tuple[Ids, Ids]:
-        """The links that start at some nodes, as two columns."""
+        """The links that start at the given nodes, as two columns."""
         first, last = self._first[nodes], self._first[nodes + 1]
         counts = last - first
         starts = np.cumsum(counts) - counts

@@ -66,7 +66,7 @@ def _merge(edges: tuple[StoredEdge, ...]) -> MergedEdge:
 
 
 class LineageChanges(msgspec.Struct, frozen=True, kw_only=True):
-    """The number of edges that a report changed; `touched` are the datasets at their ends."""
+    """The numbers of edges that a report changed; `touched` are the datasets at their ends."""
 
     added: int = 0
     changed: int = 0
@@ -88,7 +88,7 @@ _TYPES_BY_SPECIFICITY: tuple[LineageType, ...] = ("VIEW", "COPIED", "TRANSFORMED
 
 
 def all_mappings(groups: Iterable[Sequence[ColumnMapping]]) -> tuple[ColumnMapping, ...]:
-    """All mappings without duplicates, and without those that repeat another one in less detail."""
+    """All mappings without duplicates and without less detailed versions of another mapping."""
     unique = dict.fromkeys(mapping for group in groups for mapping in group)
     detailed = {_ends(each) for each in unique if not _has_no_detail(each)}
     return tuple(each for each in unique if not _has_no_detail(each) or _ends(each) not in detailed)
@@ -306,7 +306,7 @@ def _merge_upstream(own: UpstreamEdge, reported: UpstreamEdge) -> UpstreamEdge:
 def _subtract_edge(
     edge: UpstreamEdge, other: UpstreamEdge | None, *, compare_types: bool = True
 ) -> UpstreamEdge | None:
-    """An edge without the column lineage of another one, or None if nothing remains."""
+    """An edge minus the column lineage of another edge, or None if nothing remains."""
     if other is None:
         return edge
     columns = tuple(each for each in edge.columns if each not in other.columns)

@@ -28,7 +28,7 @@ def walk_graph(
     depth: int | None,
     limit: int,
 ) -> Reach | None:
-    """Walk level by level from some nodes; None if the walk reaches more than `limit` nodes.
+    """Walk level by level from the start nodes; None if it reaches more than `limit` nodes.
 
     `expand` returns the links that start at some nodes.
     """

@@ -150,12 +150,12 @@ class LineageReader:
             return merge_edges(edge for edge in edges if (edge.upstream, edge.downstream) in pairs)
 
     def edges_into(self, urns: Collection[str]) -> Iterator[StoredEdge]:
-        """The edges of all reporters into some datasets, in no order."""
+        """The edges of all reporters into the given datasets, unordered."""
         with self._database.reading() as connection:
             yield from _edges_at(connection, urns, "upstream")
 
     def jobs_among(self, urns: Collection[str]) -> frozenset[str]:
-        """The given URNs that are jobs."""
+        """Those of the given URNs that are jobs."""
         item = tables.item.c
         with self._database.reading() as connection:
             is_given = among(connection, item.key, urns)
@@ -163,12 +163,12 @@ class LineageReader:
             return frozenset(connection.scalars(statement))
 
     def consumers(self, urns: Collection[str] | None = None) -> dict[str, CatalogEntity]:
-        """All reported consumers of datasets, or those among some URNs, by URN."""
+        """All reported consumers of datasets, or those with the given URNs, by URN."""
         with self._database.reading() as connection:
             return reported_consumers(connection, urns)
 
     def with_downstream(self, urns: Collection[str]) -> frozenset[str]:
-        """The given datasets that have other datasets downstream."""
+        """Those of the given datasets that have other datasets downstream."""
         node = tables.lineage_node.c
         outgoing = select(EDGE.id).where(EDGE.upstream == node.id, EDGE.downstream != node.id)
         with self._database.reading() as connection:
@@ -176,7 +176,7 @@ class LineageReader:
             return frozenset(connection.scalars(statement))
 
     def all(self) -> Iterator[StoredEdge]:
-        """Every edge of every reporter, in no order."""
+        """Every edge of every reporter, unordered."""
         with self._database.reading() as connection:
             yield from edges_of(connection, EDGES.execution_options(**_PAGED))
 
@@ -320,7 +320,7 @@ class LineageReader:
                 yield _with_current_urns(from_json(body, Job), current_urns)
 
     def unknown_job_ends(self) -> dict[str, set[str]]:
-        """By job, its reported inputs and outputs that are not in the store."""
+        """The reported inputs and outputs of each job that are not in the store."""
         item = tables.item.c
         with self._database.reading() as connection:
             ends = _inputs_and_outputs(connection)
@@ -365,7 +365,7 @@ class LineageReader:
             return all_unparsed(connection)
 
     def owners(self, urns: Collection[str] | None = None) -> dict[str, tuple[str, ...]]:
-        """The reported owners of some or all datasets, scanned or not."""
+        """The reported owners of the given datasets, or of all datasets, scanned or not."""
         with self._database.reading() as connection:
             return owners_of(connection, urns)
 
@@ -554,7 +554,7 @@ _NODE: Final = tables.lineage_node.c
 _HAS_EDGE: Final = or_(
     exists().where(EDGE.upstream == _NODE.id), exists().where(EDGE.downstream == _NODE.id)
 )
-# Nodes are not deleted with their edges, since other transactions may be using them. Those that
+# Nodes are not deleted with their edges, since other transactions may use them. Nodes that
 # no reporter mentions any more are ignored.
 _IS_REPORTED: Final = or_(
     _HAS_EDGE,
@@ -607,7 +607,7 @@ def _ends(direction: Direction) -> tuple[Any, Any]:
 def _edges_at(
     connection: Connection, urns: Iterable[str], direction: Direction
 ) -> Iterator[StoredEdge]:
-    """The edges that lead away from some datasets in a direction."""
+    """The edges that lead away from the given datasets in a direction."""
     begin = UPSTREAM if direction == "downstream" else DOWNSTREAM
     return edges_of(connection, EDGES.where(among(connection, begin.c.urn, urns)))
 

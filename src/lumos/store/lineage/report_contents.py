@@ -51,7 +51,7 @@ def _replace_rows(
     reporters: Collection[int],
     rows: Iterable[tuple[Any, ...]],
 ) -> None:
-    """Replace the rows of reporters: insert missing ones, and delete all others.
+    """Replace the rows of reporters: insert missing rows, and delete all others.
 
     A row has the reporter and the columns.
     """
@@ -222,7 +222,7 @@ def replace_owners(connection: Connection, owners: Mapping[int, Owners]) -> None
 def owners_of(
     connection: Connection, urns: Collection[str] | None = None
 ) -> dict[str, tuple[str, ...]]:
-    """The owners of some or all datasets by any reporter; datasets without owners are omitted."""
+    """The owners of the given datasets, or of all, by any reporter; others are omitted."""
     statement = (
         select(_OWNER.urn, _OWNER.body)
         .join_from(tables.lineage_owner, tables.lineage_reporter)

@@ -35,10 +35,10 @@ def kind_of(urn: str) -> str:
 def reporters_with_items(
     connection: Connection, items: Mapping[int, Sequence[ReportedItem]]
 ) -> list[int]:
-    """Those of some reporters that have new or stored items."""
+    """The ids of those reporters in `items` that have new or stored items."""
     statement = select(_ITEM.reporter).distinct().where(among(connection, _ITEM.reporter, items))
     stored = set(connection.scalars(statement))
-    return [reporter for reporter, some in items.items() if some or reporter in stored]
+    return [reporter for reporter, new in items.items() if new or reporter in stored]
 
 
 def replace_items(
@@ -140,7 +140,7 @@ def merge_runs(known: Iterable[JobRun], new: Iterable[JobRun]) -> tuple[JobRun, 
         id = run.run_id
         runs[id] = _merge_run(runs[id], run) if id in runs else run
     if tuple(runs.values()) == before:
-        # Without new runs, do not drop any of an imported job with more than MAX_RUNS.
+        # Nothing changed: keep all runs, since an imported job may have more than MAX_RUNS.
         return before
     ordered = sorted(runs.values(), key=lambda run: (run.started_at, run.run_id))
     return tuple(ordered[-MAX_RUNS:])
@@ -238,7 +238,7 @@ _ITEM: Final = tables.lineage_item.c
 def reported_consumers(
     connection: Connection, urns: Collection[str] | None = None
 ) -> dict[str, CatalogEntity]:
-    """All reported consumers of datasets, or those among some URNs, by their URNs in lineage."""
+    """All reported consumers of datasets, or those with the given URNs, by their lineage URN."""
     item = tables.item.c
     is_reported = select(_ITEM.job).where(_ITEM.job == item.key).exists()
     statement = select(item.body).where(item.kind == ENTITIES, is_reported)

@@ -1,6 +1,6 @@
 """Results of lineage walks, and the walk along columns.
 
-A mapping from `*` to `*` stands for one mapping per column, between columns of the same name. The
+A mapping from `*` to `*` means that every column is mapped to the column of the same name. The
 lineage of a struct applies to its fields, and the lineage of a field to its struct, but not to
 other fields of the struct (see `lumos.model.paths.overlap`). Names are compared without case, as
 SQL compares unquoted names.
@@ -53,7 +53,7 @@ class ColumnStep(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReachedDataset(NamedTuple):
-    """A dataset that a walk reached; without a state it is not in the store."""
+    """A dataset that a walk reached; `state` is None if the dataset is not in the store."""
 
     urn: str
     depth: int
@@ -70,8 +70,8 @@ class Link(NamedTuple):
 class Walk(msgspec.Struct, frozen=True, kw_only=True):
     """The datasets upstream or downstream, nearest first, and the links between them.
 
-    `total` counts all datasets within the depth, even beyond the limit; `truncated` means that
-    there are more beyond the depth or the limit.
+    `total` is the number of datasets within the depth, including those beyond the limit;
+    `truncated` is True if there are more datasets beyond the depth or the limit.
     """
 
     start: str
@@ -84,7 +84,7 @@ class Walk(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def cycles(self) -> tuple[tuple[str, ...], ...]:
-        """Groups of datasets that form cycles, each sorted; a group of one reads from itself."""
+        """Groups of datasets that form cycles, each sorted; a single dataset reads from itself."""
         return graph.cycles(self.links)
 
 
@@ -122,7 +122,7 @@ class ColumnPaths(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ColumnReach(NamedTuple):
-    """The depths of reached nodes, those derived from the start, and the steps between them."""
+    """The depths of reached nodes, the nodes derived from the start, and the steps between."""
 
     depths: dict[ColumnNode, int]
     direct: set[ColumnNode]
@@ -142,9 +142,9 @@ def walk_columns(
 ) -> ColumnReach:
     """Walk level by level from a column.
 
-    `load` returns the edges that start at some datasets. The walk does not continue from columns
-    that are only influenced, unless `past_uses` is set. Without `with_uses`, it follows derivations
-    only. `within` limits the walk to some datasets.
+    `load` returns the edges that start at the given datasets. The walk ends at columns that are
+    only influenced, unless `past_uses` is set. Without `with_uses`, it follows derivations only.
+    `within` limits the walk to the given datasets.
     """
     walker = _Walker(load, direction, within, with_uses=with_uses)
     start = walker.canonical(start)
@@ -241,12 +241,12 @@ class _Walker:
         self._next_nodes: dict[ColumnNode, list[tuple[ColumnNode, ColumnStep]]] = {}
 
     def canonical(self, node: ColumnNode) -> ColumnNode:
-        """The node with its column in the case in which the walk reached it first."""
+        """The node with its column name in the case in which the walk saw the name first."""
         column = None if node.column is None else node.column.lower()
         return self._names.setdefault((node.urn, column), node)
 
     def load(self, nodes: Iterable[ColumnNode]) -> None:
-        """Load the edges that start at some nodes with one call."""
+        """Load the edges that start at the given nodes with one call."""
         edges: dict[str, list[Edge]] = {
             node.urn: [] for node in nodes if node.urn not in self._outgoing
         }
@@ -274,7 +274,7 @@ class _Walker:
         return self._next_nodes[node]
 
     def steps(self, nodes: Container[ColumnNode]) -> list[ColumnStep]:
-        """All steps between some nodes."""
+        """All steps between the given nodes."""
         return [
             step
             for node, next_nodes in self._next_nodes.items()
@@ -323,7 +323,7 @@ def _map_column(
     if start_column == ALL:
         if end_column == ALL:
             return column
-        # A table packed into a struct: its columns become fields of `end_column`.
+        # The whole row becomes a struct: its columns become fields of `end_column`.
         return f"{end_column}.{column}" if is_identity else end_column
     subpath = path_below(column, start_column)
     if subpath is None:

@@ -45,7 +45,7 @@ _REVISION_ID: Final = 1
 
 
 class _EdgeChanges:
-    """The changed edges of one reporter, as the nodes at their ends."""
+    """The changed edges of one reporter, as pairs of upstream and downstream node ids."""
 
     def __init__(self) -> None:
         self.added: list[tuple[int, int]] = []
@@ -71,7 +71,7 @@ class _EdgeKey(NamedTuple):
 
 
 class ReporterContents(NamedTuple):
-    """What one reporter reports: edges, jobs and consumers (`items`), SQL texts and the like."""
+    """The lineage by one reporter: edges, jobs and consumers (`items`), SQL texts and owners."""
 
     reporter: str
     edges: Sequence[Edge]
@@ -105,7 +105,7 @@ class LineageWriter:
         consumers: Sequence[CatalogEntity] = (),
         at: datetime,
     ) -> LineageChanges:
-        """Replace the edges, jobs, consumers, SQL texts and the like of a reporter.
+        """Replace everything that a reporter reported: edges, jobs, consumers and SQL texts.
 
         SQL texts that are too long are not stored.
         """
@@ -152,7 +152,7 @@ class LineageWriter:
         self._connection.execute(statement)
 
     def retract(self, reporter: str, links: Collection[tuple[str, str]]) -> LineageChanges:
-        """Delete the edges of a reporter between some pairs of datasets, for all jobs."""
+        """Delete the edges of a reporter between the given pairs of datasets, for all jobs."""
         table = tables.lineage_reporter.c
         ids = self._connection.scalars(select(table.id).where(table.name == reporter)).all()
         nodes = self._node_ids({urn for link in links for urn in link})
@@ -232,7 +232,7 @@ class LineageWriter:
         """Write collected lineage aspects, and a new revision if edges changed."""
         self.flush()
         if self._has_graph_changes:
-            # Written last, since all writers contend for this row.
+            # Written at the end, because every writer locks this row until it commits.
             statement = replace(self._connection.dialect.name, tables.lineage_revision)
             row = {"id": _REVISION_ID, "revision": uuid.uuid4().hex}
             self._connection.execute(statement, row)
@@ -485,7 +485,7 @@ _DATASET_REPORTERS: Final = (ASPECT_REPORTER, "view:")
 
 
 def _move_edges(connection: Connection, urn: str, to: str) -> bool:
-    """Move the edges and SQL texts of one URN to another; return whether there were any.
+    """Move the edges and SQL texts of one URN to another; return False if it has no node.
 
     Edges between the two are deleted.
     """
