@@ -431,3 +431,18 @@ def test_no_word_changes_on_what_went_with_the_type_of_its_column(orders: Record
     orders.lumos.annotations.docs.set("orders", "The town", fields=["address.city"])
     event = orders.see("orders", "id INT64\nemail STRING\naddress STRING")
     assert [finding.change.path for finding in event.findings] == ["address"]
+
+
+def test_annotations_of_all_kinds_are_listed_with_their_authors(orders: RecordedLake) -> None:
+    annotations = orders.lumos.annotations
+    annotations.owners.add("ann", group=False)
+    annotations.owners.assign("ann", "orders")
+    annotations.tags.set("orders", "pii", fields=["email"])
+    annotations.docs.set("orders", "All orders")
+    listed = annotations.list(ORDERS).annotations
+    assert {(each.slot, each.field, each.name or each.value) for each in listed} == {
+        ("owner", "", "TECHNICAL_OWNER:user:ann"),
+        ("tag", "email", "pii"),
+        ("description", "", "All orders"),
+    }
+    assert {each.author for each in listed} == {getpass.getuser()}

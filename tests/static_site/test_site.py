@@ -156,8 +156,7 @@ REQUESTS: tuple[tuple[str, dict[str, object]], ...] = (
     ("/schemas/diff", {"before": f"{ORDERS}@1.0.0", "after": f"{ORDERS}@2.0.0"}),
     ("/usage/show", {"dataset": ORDERS}),
     ("/usage/show", {"dataset": f"{LAKE}/tickets"}),
-    *((f"/annotations/{kind}", {"dataset": ORDERS})
-      for kind in ("docs", "tags", "terms", "compliance", "properties")),
+    ("/annotations", {"dataset": ORDERS}),
     ("/lineage/show", {"dataset": ORDERS, "side": "both", "limit": 5000}),
     ("/lineage/show", {"dataset": ORDERS, "side": "downstream", "limit": 5000, "depth": 1}),
     ("/lineage/show", {"dataset": f"{LAKE}/tickets", "side": "both", "limit": 5000}),

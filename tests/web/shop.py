@@ -160,6 +160,14 @@ def _operations(lumos: Lumos, store: Store, at: datetime, *, hostile: bool) -> N
         else:
             store.jobs.fail(job.id, leased.token, error, retry_after=None, lines=lines)
     lumos.jobs.submit("cost-record")
+    scan = lumos.jobs.submit("ingest", priority=9)
+    leased = store.jobs.claim("worker-1", lease=timedelta(minutes=5), id=scan.id)
+    assert leased is not None
+    unread = {
+        "path": f"{ROOT}/raw/orders/dt=2026-10-02/part-0007.parquet",
+        "reason": "not a Parquet file: the last four bytes are not PAR1",
+    }
+    store.jobs.succeed(scan.id, leased.token, {"problems": [unread]}, lines=["Step 1: ingest"])
     broken = finding(
         dataset="orders", path="discount", before="DECIMAL(9,2)", affected="revenue",
         owners=("finance",), reason="needs discount", clause="sum(amount_eur - discount)",

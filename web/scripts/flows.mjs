@@ -40,6 +40,11 @@ const FLOWS = {
     await page.keyboard.press("Enter");
     await page.getByRole("tab", { name: "Schema" }).waitFor();
   },
+  async "open the problems of the last scan of a source"(page) {
+    await page.goto(`${url}/`);
+    await page.getByRole("link", { name: "1 problem" }).click();
+    await page.getByText("the last four bytes are not PAR1").first().waitFor();
+  },
   async "edit the formula of the value"(page) {
     await page.goto(`${url}/`);
     await page.getByRole("button", { name: "Edit the formula" }).click();
@@ -64,6 +69,8 @@ const FLOWS = {
     await page.getByText("3 days missing").waitFor();
     await page.getByRole("button", { name: "Bytes" }).click();
     await page.locator(".heat-map[aria-label^=bytes]").waitFor();
+    await page.goto(`${url}${dataset("raw/orders", "annotations")}`);
+    await page.getByText("checkout (technical owner)").waitFor();
     await page.goto(`${url}${dataset("raw/orders", "profile")}`);
     await page.getByText("Most frequent").waitFor();
     await page.goto(`${url}${dataset("raw/orders", "history")}`);
@@ -104,6 +111,41 @@ const FLOWS = {
     await other.getByRole("button", { name: "Save" }).click();
     await other.getByLabel("Description").waitFor({ state: "detached" });
     await other.close();
+  },
+  async "edit a column, and notice a conflict"(page) {
+    await page.goto(`${url}${dataset("raw/user_clicks")}`);
+    await page.locator(".tree tbody tr").first().waitFor();
+    const open = (on) => on.getByRole("button", { name: "Edit properties.page_url", exact: true });
+    if (role === "read") {
+      expect("a reader cannot edit columns", await open(page).count() === 0);
+      return;
+    }
+    const other = await browser.newPage();
+    await other.goto(page.url());
+    await open(other).click();
+    await other.getByRole("button", { name: "Add one", exact: true }).last().click();
+    await open(page).click();
+    await page.getByRole("button", { name: "Add one", exact: true }).last().click();
+    await page.getByLabel("Description of properties.page_url").fill("Where the click was. <b>");
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.locator(".tree bdi", { hasText: "Where the click was. <b>" }).first().waitFor();
+    await page.locator(".editor").getByRole("button", { name: "Add tag" }).click();
+    await page.getByLabel("New tag of properties.page_url").fill("web");
+    await page.keyboard.press("Enter");
+    await page.locator(".field .tag", { hasText: "web" }).waitFor();
+    await other.getByLabel("Description of properties.page_url").fill("Second.");
+    await other.getByRole("button", { name: "Save" }).click();
+    await other.getByText("Somebody else has changed this dataset").waitFor();
+    await other.getByRole("button", { name: /Read it again/ }).click();
+    await other.getByRole("button", { name: "Save" }).click();
+    await other.getByLabel("Description of properties.page_url").waitFor({ state: "detached" });
+    await other.close();
+    await page.locator(".editor").getByRole("button", { name: "Remove web" }).click();
+    await page.getByText("Somebody else has changed this dataset").waitFor();
+    await page.getByRole("button", { name: /Read it again/ }).click();
+    await page.locator(".tree bdi", { hasText: "Second." }).first().waitFor();
+    await page.locator(".editor").getByRole("button", { name: "Remove web" }).click();
+    await page.locator(".field .tag", { hasText: "web" }).waitFor({ state: "detached" });
   },
   async "follow a column, hide and show hops, read an edge, and export"(page) {
     await page.goto(`${url}/lineage?${q({ urn: `${lake}/raw/orders` })}`);

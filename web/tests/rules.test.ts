@@ -4,13 +4,14 @@ import { parseEvents } from "../src/api/events";
 import { sankeyOf } from "../src/cost/charts";
 import { sortedGroups, topMovers } from "../src/cost/rules";
 import { childrenOf, splitTop, typeHead } from "../src/dataset/types";
-import { schemaRows, worst } from "../src/dataset/rules";
+import { annotationText, schemaRows, worst } from "../src/dataset/rules";
 import { svgOf } from "../src/lineage/export";
 import { layeredLayout, layersOf } from "../src/lineage/layers";
 import { columnKey, columnPath } from "../src/lineage/paths";
 import { calendar, levels } from "../src/dataset/calendar";
 import { EtagChain } from "../src/dataset/etags";
 import { distribution, quantileBins } from "../src/dataset/distribution";
+import { problemsOfLastScan } from "../src/home/sources";
 import { evaluate } from "../src/home/formula";
 import { hopKey, visibleGraph } from "../src/lineage/hops";
 import { LineageGraph } from "../src/site/lineage";
@@ -65,10 +66,38 @@ describe("types", () => {
   });
 
   it("show only what is open", () => {
-    const fields = [{ name: "a", type: "STRUCT<b: INT64>", nullable: true, nested: [{ path: "b", description: "inside" }] }] as never;
+    const fields = [{ name: "a", type: "STRUCT<b: INT64>", nullable: true, nested: [{ path: "a.b", description: "inside" }] }] as never;
     expect(schemaRows(fields, new Set()).length).toBe(1);
     const rows = schemaRows(fields, new Set(["a"]));
     expect(rows.map((each) => [each.node.path, each.depth, each.nested?.description])).toEqual([["a", 0, undefined], ["a.b", 1, "inside"]]);
+  });
+});
+
+describe("the problems of a source", () => {
+  const job = (id: number, finished: string | null, ...problems: string[]) => ({ id, finished_at: finished, problems });
+  it("are those that the job of its last scan found below its address", () => {
+    const source = { source: "s3:s3://lake/a", last_scan: "2026-11-19T10:00:00Z" };
+    const before = job(1, "2026-11-19T09:00:00Z", "s3://lake/a/old: cannot be read");
+    const during = job(2, "2026-11-19T10:00:02Z", "s3://lake/a/x: cannot be read", "s3://lake/ab/y: of another source");
+    expect(problemsOfLastScan(source, [before, during])).toEqual({ job: 2, problems: ["s3://lake/a/x: cannot be read"] });
+    expect(problemsOfLastScan(source, [before, job(3, null, "s3://lake/a/x: running")])).toBeUndefined();
+  });
+});
+
+describe("fields inside columns", () => {
+  it("have the paths by which the server names them", () => {
+    const fields = [{ name: "a.b", type: "MAP<STRING, STRUCT<`x y`: INT64>>" }] as never;
+    expect([...schemaRows(fields, new Set(["a.b", "`a.b`{}"]))].map((each) => [each.node.name, each.node.path])).toEqual([
+      ["a.b", "a.b"], ["key", "`a.b`{key}"], ["value", "`a.b`{}"], ["x y", "`a.b`{}.`x y`"],
+    ]);
+  });
+});
+
+describe("annotations", () => {
+  it("name owners with their type", () => {
+    expect(annotationText("owner", "TECHNICAL_OWNER:group:finance: EU", null)).toBe("finance: EU (technical owner)");
+    expect(annotationText("property", "sla", "06:00")).toBe("sla: 06:00");
+    expect(annotationText("tag", "a:b:c", null)).toBe("a:b:c");
   });
 });
 

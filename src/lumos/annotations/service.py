@@ -5,7 +5,7 @@ from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
 from shlex import quote
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, get_args
 
 import msgspec
 
@@ -16,7 +16,6 @@ from lumos.annotations.reporters import DatasetDescription, apply_descriptions
 from lumos.annotations.reports import (
     AnnotationListReport,
     AnnotationReport,
-    ListedAnnotation,
     MissingDocsReport,
     TermReport,
 )
@@ -488,14 +487,6 @@ class Annotations:
         with self._writer.batch_publishing():
             return apply_descriptions(self._writer, reporter, descriptions, dry_run=dry_run)
 
-    def list_by_kind(self) -> dict[str, tuple[ListedAnnotation, ...]]:
-        """All annotations of all datasets in one pass, by the kinds that can be edited."""
-        kinds = {
-            slot: kind
-            for kind in ("docs", "tags", "terms", "compliance", "properties")
-            for slot in getattr(self, kind).slots
-        }
-        by_kind: dict[str, list[ListedAnnotation]] = {kind: [] for kind in kinds.values()}
-        for each in list_annotations(self._writer.store, None, slots=kinds).annotations:
-            by_kind[kinds[each.slot]].append(each)
-        return {kind: tuple(listed) for kind, listed in by_kind.items()}
+    def list(self, dataset: str | None = None) -> AnnotationListReport:
+        """All annotations of datasets and their fields, owners included."""
+        return list_annotations(self._writer.store, dataset, slots=get_args(Slot))

@@ -164,6 +164,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     _post("/impact/changes", "impact.of_changes", "read", files=("file",),
           omitted=("check_on_spark",)),
     # Annotations and owners.
+    _get("/annotations", "annotations.list"),
     *_annotations("tags"),
     *_annotations("compliance"),
     *_annotations("terms"),

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from lumos.annotations.reports import ListedAnnotation
 from lumos.datasets.reports import ShowReport
 from lumos.errors import MisuseError
 from lumos.lineage.drawing.picture import Arrow
@@ -200,7 +201,7 @@ class _Writer:
                         "show": reports[urn],
                         **histories.get(dataset["urn"], {}),
                         **usage.get(dataset["urn"], {}),
-                        "annotations": annotations.get(urn, {}),
+                        "annotations": annotations.get(urn, []),
                         **costs.get(urn, {}),
                     }
                     if dataset["urn"] in partition_reports:
@@ -236,12 +237,11 @@ class _Writer:
         urns = [urn for urn, each in datasets.items() if has_logs or each.get("usage")]
         return {urn: {"usage": each} for urn, each in self._lumos.usage.show_many(urns).items()}
 
-    def _annotations(self) -> dict[str, dict[str, list[Any]]]:
-        """The annotations by dataset and kind."""
-        annotations: dict[str, dict[str, list[Any]]] = {}
-        for kind, listed in self._lumos.annotations.list_by_kind().items():
-            for each in listed:
-                annotations.setdefault(each.urn, {}).setdefault(kind, []).append(each)
+    def _annotations(self) -> dict[str, list[ListedAnnotation]]:
+        """The annotations by dataset."""
+        annotations: dict[str, list[ListedAnnotation]] = {}
+        for each in self._lumos.annotations.list().annotations:
+            annotations.setdefault(each.urn, []).append(each)
         return annotations
 
     def _cost_reports(self) -> dict[str, dict[str, Any]]:

@@ -99,10 +99,10 @@ export const usage = (dataset: string) =>
     retry: false,
   });
 
-export const annotations = (kind: "tags" | "docs" | "terms" | "compliance" | "properties", dataset: string) =>
+export const annotations = (dataset: string) =>
   queryOptions({
-    queryKey: ["annotations", kind, dataset],
-    queryFn: () => unwrap(api.GET(`/api/v1/annotations/${kind}`, { params: { query: { dataset } } })),
+    queryKey: ["annotations", dataset],
+    queryFn: () => unwrap(api.GET("/api/v1/annotations", { params: { query: { dataset } } })),
   });
 
 export const lineage = (query: { dataset: string; column?: string; side?: "both" | "upstream" | "downstream"; depth?: number; limit?: number }) =>

@@ -56,7 +56,17 @@ function EditProblem({ error, onReload }: { error: Error; onReload: () => void }
   );
 }
 
-export function EditDescription({ urn, etag, description, canEdit }: { urn: string; etag: string | null; description: string | null; canEdit: boolean }) {
+/** The dataset or, with `field`, one of its columns. */
+interface Target {
+  urn: string;
+  field?: string;
+  etag: string | null;
+  canEdit: boolean;
+}
+
+const fieldsOf = (field: string | undefined) => (field === undefined ? {} : { fields: [field] });
+
+export function EditDescription({ urn, field, etag, description, canEdit }: Target & { description: string | null }) {
   const [text, setText] = useState<string | null>(null);
   // The dataset as it was when the form was opened: the page may read it again while somebody types.
   const [opened, setOpened] = useState<string | null>(null);
@@ -64,7 +74,7 @@ export function EditDescription({ urn, etag, description, canEdit }: { urn: stri
   const saved = useSaved(urn);
   const save = useMutation({
     ...inTurn(urn),
-    mutationFn: (value: string) => send(opened, (headers) => api.PUT("/api/v1/annotations/docs", { headers, body: { dataset: urn, description: value } as never })),
+    mutationFn: (value: string) => send(opened, (headers) => api.PUT("/api/v1/annotations/docs", { headers, body: { dataset: urn, description: value, ...fieldsOf(field) } as never })),
     onSuccess: async () => { setText(null); await saved(); },
   });
   const readAgain = async () => {
@@ -82,7 +92,7 @@ export function EditDescription({ urn, etag, description, canEdit }: { urn: stri
   }
   return (
     <form className="stack" style={{ maxWidth: 640 }} onSubmit={(event) => { event.preventDefault(); save.mutate(text); }}>
-      <textarea aria-label="Description" rows={3} autoFocus value={text} onChange={(event) => { setText(event.target.value); }} />
+      <textarea aria-label={field === undefined ? "Description" : `Description of ${field}`} rows={field === undefined ? 3 : 2} autoFocus value={text} onChange={(event) => { setText(event.target.value); }} />
       {save.error === null ? null : <EditProblem error={save.error} onReload={() => { void readAgain(); }} />}
       <div className="row">
         <button type="submit" className="button primary" disabled={save.isPending || text.trim() === ""}>Save</button>
@@ -128,14 +138,14 @@ export function EditOwners({ urn, etag, owners, canEdit }: { urn: string; etag: 
   );
 }
 
-export function EditTags({ urn, etag, tags, terms, compliance, canEdit }: { urn: string; etag: string | null; tags: readonly string[]; terms: readonly string[]; compliance: readonly string[]; canEdit: boolean }) {
+export function EditTags({ urn, field, etag, tags, terms, compliance, canEdit }: Target & { tags: readonly string[]; terms: readonly string[]; compliance: readonly string[] }) {
   const [text, setText] = useState<string | null>(null);
   const saved = useSaved(urn);
   const change = useMutation({
     ...inTurn(urn),
     mutationFn: ({ name, add }: { name: string; add: boolean }) => send(etag, (headers) => add
-      ? api.PUT("/api/v1/annotations/tags", { headers, body: { dataset: urn, names: [name] } as never })
-      : api.DELETE("/api/v1/annotations/tags", { headers, params: { query: { dataset: urn, names: [name] } as never } })),
+      ? api.PUT("/api/v1/annotations/tags", { headers, body: { dataset: urn, names: [name], ...fieldsOf(field) } as never })
+      : api.DELETE("/api/v1/annotations/tags", { headers, params: { query: { dataset: urn, names: [name], ...fieldsOf(field) } as never } })),
     onSuccess: async () => { setText(null); await saved(); },
   });
   if (!canEdit && tags.length + terms.length + compliance.length === 0) return null;
@@ -149,7 +159,7 @@ export function EditTags({ urn, etag, tags, terms, compliance, canEdit }: { urn:
         {canEdit && text === null ? <button type="button" className="link small" onClick={() => { setText(""); }}>Add tag</button> : null}
         {text === null ? null : (
           <form className="row" onSubmit={(event) => { event.preventDefault(); if (text.trim() !== "") change.mutate({ name: text.trim(), add: true }); }}>
-            <input type="text" aria-label="New tag" autoFocus value={text} onChange={(event) => { setText(event.target.value); }} onKeyDown={(event) => { if (event.key === "Escape") setText(null); }} style={{ minHeight: 26, padding: "1px 8px", width: 140 }} />
+            <input type="text" aria-label={field === undefined ? "New tag" : `New tag of ${field}`} autoFocus value={text} onChange={(event) => { setText(event.target.value); }} onKeyDown={(event) => { if (event.key === "Escape") setText(null); }} style={{ minHeight: 26, padding: "1px 8px", width: 140 }} />
             <button type="submit" className="button small">Add</button>
           </form>
         )}

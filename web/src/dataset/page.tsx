@@ -1,20 +1,20 @@
 /** Everything about one dataset. */
 import { useQuery } from "@tanstack/react-query";
 import { Link, getRouteApi, useNavigate } from "@tanstack/react-router";
-import { useEffect, useMemo, useState } from "react";
+import { Fragment, useEffect, useMemo, useState } from "react";
 import { useFeature } from "../api/features";
 import * as ask from "../api/queries";
 import type { DatasetEntry } from "../api/dataset";
 import { searchEnds } from "../home/timing";
 import { Bars } from "../ui/charts";
-import { formatBytes, formatCount, formatMoney, formatNumber, formatPercent, formatTime, plural, shortName, visible } from "../ui/format";
+import { formatBytes, formatCount, formatMoney, formatNumber, formatPercent, formatTime, plural, visible } from "../ui/format";
 import { ChangeText, DatasetLink, Empty, Loaded, Panel, Problem, Tabs, Tag, Verdict, When } from "../ui/parts";
 import { CostTrend } from "../cost/trend";
 import { distribution } from "./distribution";
 import { EditDescription, EditOwners, EditTags, useCanEdit } from "./edit";
 import { PartitionsPanel } from "./partitions";
 import { Distribution, NullShare, ProfileTab } from "./profile";
-import { allPaths, compareVersions, schemaRows, worst } from "./rules";
+import { allPaths, annotationText, compareVersions, schemaRows, worst } from "./rules";
 import { typeHead } from "./types";
 
 const route = getRouteApi("/dataset");
@@ -28,6 +28,7 @@ export function DatasetPage() {
   const hasUsage = useFeature("usage");
   const hasHistory = useFeature("schema_tracking");
   const isShown = shown.data !== undefined;
+  const canEdit = useCanEdit() && shown.data?.state !== "assumed";
   useEffect(() => { if (isShown) searchEnds(); }, [isShown, urn]);
   if (urn === "") return <div className="page"><Empty>No dataset is named in the address. <Link to="/search" search={{}}><b>Search for one</b></Link></Empty></div>;
   if (shown.isError) return <div className="page"><Problem error={shown.error} /></div>;
@@ -43,9 +44,9 @@ export function DatasetPage() {
   const current = tabs.some(([key]) => key === tab) ? (tab as Tab) : "schema";
   return (
     <div className="page">
-      <Head dataset={dataset} state={state} etag={etag} />
+      <Head dataset={dataset} state={state} etag={etag} canEdit={canEdit} />
       <Tabs label="Parts of the dataset" value={current} options={tabs} onChange={(key) => { void navigate({ to: "/dataset", search: { urn, tab: key }, replace: true }); }} />
-      {current === "schema" ? <SchemaTab dataset={dataset} /> : null}
+      {current === "schema" ? <SchemaTab dataset={dataset} etag={etag} canEdit={canEdit} /> : null}
       {current === "history" ? <HistoryTab urn={urn} from={from} to={to} /> : null}
       {current === "profile" && dataset.quality?.profile ? <ProfileTab profile={dataset.quality.profile} /> : null}
       {current === "usage" ? <UsageTab urn={urn} /> : null}
@@ -56,8 +57,7 @@ export function DatasetPage() {
   );
 }
 
-function Head({ dataset, state, etag }: { dataset: DatasetEntry; state: string; etag: string | null }) {
-  const canEdit = useCanEdit() && state !== "assumed";
+function Head({ dataset, state, etag, canEdit }: { dataset: DatasetEntry; state: string; etag: string | null; canEdit: boolean }) {
   const hasLineage = useFeature("lineage");
   const hasImpact = useFeature("impact");
   const statistics = dataset.statistics;
@@ -99,10 +99,11 @@ function Fact({ label, children }: { label: string; children: React.ReactNode })
   return <span><span className="faint small">{label} </span>{children}</span>;
 }
 
-function SchemaTab({ dataset }: { dataset: DatasetEntry }) {
+function SchemaTab({ dataset, etag, canEdit }: { dataset: DatasetEntry; etag: string | null; canEdit: boolean }) {
   const fields = useMemo(() => dataset.schema?.fields ?? [], [dataset.schema]);
   const [open, setOpen] = useState<ReadonlySet<string>>(() => (fields.length <= 40 ? allPaths(fields) : new Set()));
   const [filter, setFilter] = useState("");
+  const [edited, setEdited] = useState<string>();
   const rows = useMemo(() => {
     const wanted = filter.toLowerCase();
     return schemaRows(fields, open).filter(({ node }) => wanted === "" || node.path.toLowerCase().includes(wanted));
@@ -129,7 +130,7 @@ function SchemaTab({ dataset }: { dataset: DatasetEntry }) {
     >
       <div className="scroll" tabIndex={0}>
         <table className="tree">
-          <thead><tr><th>Column</th><th>Type</th>{hasNulls ? <th className="optional">Null</th> : null}{hasDistributions ? <th className="optional">Distribution</th> : null}{hasTexts ? <th style={{ width: "36%" }}>Description</th> : null}</tr></thead>
+          <thead><tr><th>Column</th><th>Type</th>{hasNulls ? <th className="optional">Null</th> : null}{hasDistributions ? <th className="optional">Distribution</th> : null}{hasTexts ? <th style={{ width: "36%" }}>Description</th> : null}{canEdit ? <th><span className="visually-hidden">Edit</span></th> : null}</tr></thead>
           <tbody>
             {rows.map(({ node, depth, field, nested }) => {
               // Footers know all rows; a profile may have read a sample.
@@ -138,8 +139,11 @@ function SchemaTab({ dataset }: { dataset: DatasetEntry }) {
               const [nulls, rowsOf] = counted !== null && counted !== undefined && rowCount !== null ? [counted, rowCount] : [measured?.nulls ?? null, profile?.rows ?? 0];
               const tags = field?.tags ?? nested?.tags ?? [];
               const terms = field?.terms ?? nested?.terms ?? [];
+              const description = field?.description ?? nested?.description ?? null;
+              const isEdited = canEdit && edited === node.path;
               return (
-                <tr key={node.path}>
+                <Fragment key={node.path}>
+                <tr className={isEdited ? "edited" : undefined}>
                   <td>
                     <span className="field" style={{ paddingLeft: depth * 18 }}>
                       {node.children.length > 0
@@ -156,11 +160,23 @@ function SchemaTab({ dataset }: { dataset: DatasetEntry }) {
                   {hasDistributions ? <td className="optional"><Distribution profile={measured} name={node.path} /></td> : null}
                   {hasTexts ? (
                     <td className="muted wrap">
-                      <bdi>{field?.description ?? nested?.description ?? ""}</bdi>
+                      <bdi>{description ?? ""}</bdi>
                       {terms.map((term) => <Tag key={term} name={term} />)}
                     </td>
                   ) : null}
+                  {canEdit ? <td className="act"><button type="button" className="link small" aria-expanded={isEdited} aria-label={`Edit ${node.path}`} onClick={() => { setEdited(isEdited ? undefined : node.path); }}>{isEdited ? "Close" : "Edit"}</button></td> : null}
                 </tr>
+                {isEdited ? (
+                  <tr className="editor">
+                    <td colSpan={3 + [hasNulls, hasDistributions, hasTexts].filter(Boolean).length}>
+                      <div className="stack" style={{ paddingLeft: depth * 18 + 20 }}>
+                        <EditDescription urn={dataset.urn} field={node.path} etag={etag} description={description} canEdit />
+                        <EditTags urn={dataset.urn} field={node.path} etag={etag} tags={tags} terms={terms} compliance={[]} canEdit />
+                      </div>
+                    </td>
+                  </tr>
+                ) : null}
+                </Fragment>
               );
             })}
           </tbody>
@@ -406,15 +422,9 @@ function FilesTab({ dataset }: { dataset: DatasetEntry }) {
 }
 
 function AnnotationsTab({ urn }: { urn: string }) {
-  const docs = useQuery(ask.annotations("docs", urn));
-  const tags = useQuery(ask.annotations("tags", urn));
-  const terms = useQuery(ask.annotations("terms", urn));
-  const compliance = useQuery(ask.annotations("compliance", urn));
-  const properties = useQuery(ask.annotations("properties", urn));
-  const all = [docs, tags, terms, compliance, properties];
-  const failed = all.find((each) => each.isError);
-  if (failed !== undefined) return <Problem error={failed.error} />;
-  const rows = all.flatMap((each) => each.data?.words ?? []).filter((each) => each.urn === urn || shortName(each.urn) === shortName(urn));
+  const annotations = useQuery(ask.annotations(urn));
+  if (annotations.isError) return <Problem error={annotations.error} />;
+  const rows = annotations.data?.words ?? [];
   return (
     <Panel title="Annotations and their sources" aside={rows.length === 0 ? undefined : plural(rows.length, "annotation")}>
       {rows.length === 0 ? <Empty command="lumos tag add DATASET TAG">Nobody has annotated this dataset.</Empty> : (
@@ -426,7 +436,7 @@ function AnnotationsTab({ urn }: { urn: string }) {
                 <tr key={index}>
                   <td>{each.slot.replaceAll("_", " ")}</td>
                   <td><code>{each.field === "" ? "" : each.field}</code></td>
-                  <td className="wrap"><bdi>{[each.name, each.value].filter(Boolean).join(": ")}</bdi></td>
+                  <td className="wrap"><bdi>{annotationText(each.slot, each.name, each.value)}</bdi></td>
                   <td className="muted">{each.author ?? each.by ?? <span className="faint">an import</span>}</td>
                   <td className="small muted optional">{each.at === null || each.at === undefined ? "" : <When at={each.at} />}</td>
                 </tr>

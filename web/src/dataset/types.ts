@@ -21,8 +21,8 @@ export function childrenOf(type: string, path: string, depth = 0): TypeNode[] {
     return parts.flatMap((part) => {
       const colon = colonAfterName(part);
       if (colon < 0) return [];
-      const name = unquote(part.slice(0, colon).trim());
-      return [node(name, `${path}.${name}`, part.slice(colon + 1), depth)];
+      const name = part.slice(0, colon).trim();
+      return [node(unquote(name), `${path}.${name}`, part.slice(colon + 1), depth)];
     });
   }
   if (kind === "ARRAY") {
@@ -31,7 +31,7 @@ export function childrenOf(type: string, path: string, depth = 0): TypeNode[] {
     return item.children.length > 0 && item.type.startsWith("STRUCT") ? item.children : [item];
   }
   if (kind === "MAP") {
-    return parts.map((part, index) => node(index === 0 ? "key" : "value", `${path}{${index === 0 ? "key" : "value"}}`, part, depth));
+    return parts.map((part, index) => node(index === 0 ? "key" : "value", `${path}{${index === 0 ? "key" : ""}}`, part, depth));
   }
   return parts.map((part, index) => node(`option ${index + 1}`, `${path}|${index}`, part, depth));
 }
@@ -46,6 +46,11 @@ function node(name: string, path: string, text: string, depth: number): TypeNode
 /** A type without what is inside of it, for a line of its own. */
 export function typeHead(type: string): string {
   return /^ARRAY<STRUCT</.test(type) ? "ARRAY<STRUCT>" : type.replace(/^(STRUCT|MAP|UNION)<[\s\S]*>$/, "$1");
+}
+
+/** A name as in the text of a type: plain, or in backticks. */
+export function quoted(name: string): string {
+  return /^[A-Za-z_][A-Za-z0-9_]*$/.test(name) ? name : `\`${name.replaceAll("`", "``")}\``;
 }
 
 function unquote(name: string): string {

@@ -6,7 +6,8 @@ import { dataNow, type Schemas } from "../api/client";
 import { useFeature } from "../api/features";
 import * as ask from "../api/queries";
 import { Sparkline } from "../ui/charts";
-import { amount, formatDay, formatMoney, formatNumber, formatPercent, formatShare, listed, plural, withNames } from "../ui/format";
+import { amount, formatDay, formatMoney, formatNumber, formatPercent, formatShare, listed, plural, visible, withNames } from "../ui/format";
+import { addressOf, problemsOfLastScan } from "./sources";
 import { ValuePanel } from "./value";
 import { ChangeText, DatasetLink, Empty, Loaded, Loading, Owners, Panel, Segmented, Verdict, When } from "../ui/parts";
 
@@ -205,12 +206,19 @@ function CostPanel() {
   );
 }
 
-/** The address of a source without the type that its id begins with. */
-function addressOf(source: string): string {
-  return source.replace(/^[\w-]+:(?=\/|[\w+-]+:\/\/)/, "");
-}
-
 function Sources({ sources }: { sources: Schemas["SourceOverview"][] }) {
+  const jobs = useQuery({ ...ask.jobs(), enabled: useFeature("jobs") });
+  const problemsOf = (source: Schemas["SourceOverview"]) => {
+    const scan = problemsOfLastScan(source, jobs.data?.jobs ?? []);
+    if (scan === undefined) return null;
+    const [first = "", ...others] = scan.problems;
+    return (
+      <div className="small wrap">
+        <Link to="/operations" search={{ tab: "jobs", job: String(scan.job) }} title={first}>{plural(scan.problems.length, "problem")}</Link>
+        <span className="muted">: <bdi>{visible(first)}</bdi>{others.length > 0 ? " …" : ""}</span>
+      </div>
+    );
+  };
   return (
     <div className="scroll" tabIndex={0}>
       <table>
@@ -218,7 +226,7 @@ function Sources({ sources }: { sources: Schemas["SourceOverview"][] }) {
         <tbody>
           {sources.map((each) => (
             <tr key={each.source}>
-              <td className="wrap" title={each.source}><bdi>{addressOf(each.source)}</bdi></td>
+              <td className="wrap" title={each.source}><bdi>{addressOf(each.source)}</bdi>{problemsOf(each)}</td>
               <td className="num">{formatNumber(each.datasets)}</td>
               <td className="small"><When at={each.last_scan} /></td>
               <td className="small"><When at={each.last_change} /></td>

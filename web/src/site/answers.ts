@@ -18,7 +18,7 @@ interface DatasetRecord {
   partitions?: unknown;
   cost?: unknown;
   trend?: unknown;
-  annotations: Record<string, unknown[]>;
+  annotations: unknown[];
 }
 
 type Event = Schemas["EventReport"];
@@ -34,7 +34,6 @@ class Refusal extends Error {
 
 const PREFIX = "/api/v1/";
 const COLUMNS_UP_TO = 40;
-const ANNOTATIONS = /^annotations\/(docs|tags|terms|compliance|properties)$/;
 
 /** A transport that answers from the files that `load` reads. */
 export function answerer(load: Load): Transport {
@@ -89,8 +88,7 @@ class Site {
       return record.usage ?? { urn: need("dataset"), known_since: null, reads: 0, readers: [], columns: {}, days: [] };
     }
     if (path === "datasets/partitions") return (await this.#dataset(need("dataset"))).partitions ?? { days: [] };
-    const kind = ANNOTATIONS.exec(path)?.[1];
-    if (kind !== undefined) return { words: (await this.#dataset(need("dataset"))).annotations[kind] ?? [] };
+    if (path === "annotations") return { words: (await this.#dataset(need("dataset"))).annotations };
     if (path === "cost/report") return present((await this.#dataset(need("urn"))).cost, "This site has the costs of the most expensive datasets only.");
     if (path === "cost/trend" && get("urn") !== undefined) return present((await this.#dataset(need("urn"))).trend, "No earlier period is recorded for this dataset.");
     return this.#recorded(path, query);
