@@ -130,7 +130,7 @@ function SchemaTab({ dataset, etag, canEdit }: { dataset: DatasetEntry; etag: st
     >
       <div className="scroll" tabIndex={0}>
         <table className="tree">
-          <thead><tr><th>Column</th><th>Type</th>{hasNulls ? <th className="optional">Null</th> : null}{hasDistributions ? <th className="optional">Distribution</th> : null}{hasTexts ? <th style={{ width: "36%" }}>Description</th> : null}{canEdit ? <th><span className="visually-hidden">Edit</span></th> : null}</tr></thead>
+          <thead><tr><th>Column</th><th>Type</th>{hasNulls ? <th className="optional">Null</th> : null}{hasDistributions ? <th className="optional">Distribution</th> : null}{hasTexts ? <th className="described">Description</th> : null}{canEdit ? <th><span className="visually-hidden">Edit</span></th> : null}</tr></thead>
           <tbody>
             {rows.map(({ node, depth, field, nested }) => {
               // Footers know all rows; a profile may have read a sample.
