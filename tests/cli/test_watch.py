@@ -78,11 +78,18 @@ def test_the_status_of_watchers_is_shown(lumos: Any, workplace: Path) -> None:  
     counts = EventCounts(received=9, events=12, foreign=3, malformed=1)
     files.write(
         EventStatus(
-            name="queue", sources=("s3://lake",), lag_p95_seconds=1.93, waiting=7, counts=counts
+            name="queue",
+            sources=("s3://lake",),
+            lag_p95_seconds=1.93,
+            waiting=7,
+            counts=counts,
+            problem="There is no queue.",
         )
     )
     shown = lumos("watch", "status")
     assert "queue 1.9 s 0 7 12 3 1 0 " in shown.words
+    polled = "queue receives no events, and its sources are polled: There is no queue."
+    assert polled in " ".join(shown.err.split())
     (status,) = lumos("watch", "status", "--json").json["event_sources"]
     assert (status["waiting"], status["counts"]["events"], status["dead"]) == (7, 12, None)
 

@@ -438,6 +438,16 @@ def test_changes_that_no_event_has_named_are_reported(caplog: pytest.LogCaptureF
     assert watch.counts["reconciliations"] == 2
 
 
+def test_an_event_of_another_queue_of_the_source_explains_a_change() -> None:
+    first, second = Watch(FakeQueue()), Watch(FakeQueue(message("1", "/lake/orders/x.csv")))
+    second.consumer.peers = (first.consumer,)
+    first.consumer.reconcile(missing("orders", "lost"))
+    second.receive()
+    second.process()
+    first.consumer.reconcile(missing())
+    assert first.counts["missed"] == 1
+
+
 @pytest.fixture
 def running() -> Iterator[Watch]:
     watch = Watch(FakeQueue())

@@ -5,7 +5,9 @@ import logging
 import shutil
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import msgspec
@@ -25,6 +27,7 @@ from lumos.config.sources import (
 from lumos.discovery import watcher as watcher_module
 from lumos.discovery.reports import IngestReport, IngestSummary
 from lumos.discovery.targets import source_name
+from lumos.discovery.watch_status import EventStatus
 from lumos.discovery.watcher import SourceWatcher, WatchReport, _ProblemLog, watched_sources
 from lumos.errors import MisuseError
 from lumos.model.change import EventType
@@ -161,6 +164,98 @@ def test_events_that_cannot_be_received_at_first_are_tried_again(
     expected = "postgres db: polled until events can be received: No credentials were found."
     assert expected in caplog.text
     assert "queue is watched by events now." in caplog.text
+
+
+class UnreliableQueue(EventSource):
+    """A queue that exists or not."""
+
+    def __init__(self, name: str, *, exists: bool) -> None:
+        self.name, self.exists = name, exists
+
+    def open(self) -> None:
+        if not self.exists:
+            raise PermissionError(f"There is no queue {self.name}.")
+
+    def receive(self, wait: float) -> list[ReceivedMessage]:  # noqa: ARG002
+        sleep(0.01)
+        self.open()
+        return []
+
+    def acknowledge(self, receipts: Sequence[str]) -> None:
+        """Nothing to do."""
+
+
+def watch_queues(
+    monkeypatch: pytest.MonkeyPatch, *queues: UnreliableQueue, scanned: Callable[[int], bool]
+) -> tuple[list[EventStatus], int]:
+    """Watch one source by queues until `scanned` returns True; all statuses, and the scans."""
+    watched = WatchedSource(source=DATABASE, watch_mode="events", polling_interval=1)
+    monkeypatch.setattr("lumos.discovery.event_consumer._MAX_WAIT", 0.01)
+    monkeypatch.setattr(
+        watcher_module, "create_event_sources", lambda *_, **__: [(q, [watched]) for q in queues]
+    )
+    stop, scans, statuses = threading.Event(), itertools.count(1), list[EventStatus]()
+
+    def scan(_section: object) -> IngestReport:
+        if scanned(next(scans)):
+            stop.set()
+        return EMPTY
+
+    # Would otherwise never end where the source is not polled.
+    limit = threading.Timer(20, stop.set)
+    limit.start()
+    SourceWatcher(
+        settings(watched),
+        scan=scan,
+        scan_changed=lambda _section, _changed: EMPTY,
+        send=lambda: None,
+        begun=lambda _source, _interval: None,
+        started=lambda: None,
+        report_status=statuses.append,
+    ).run(stop, once=False, interval=None)
+    limit.cancel()
+    return statuses, next(scans) - 1
+
+
+def test_a_source_is_polled_while_one_of_its_queues_is_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    queues = [UnreliableQueue("a", exists=True), UnreliableQueue("b", exists=False)]
+    statuses, scans = watch_queues(monkeypatch, *queues, scanned=lambda number: number == 3)
+    assert scans == 3
+    problems = {each.name: each.problem for each in statuses}
+    assert problems == {"a": "", "b": "There is no queue b."}
+
+
+def test_a_source_is_polled_while_a_queue_is_lost_and_once_more_when_it_is_back(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    queue = UnreliableQueue("a", exists=True)
+
+    def scanned(number: int) -> bool:
+        queue.exists = number >= 3
+        return number == 4
+
+    watch_queues(monkeypatch, queue, scanned=scanned)
+    assert "There is no queue a. Its sources are polled until" in caplog.text
+    assert "a is watched by events again." in caplog.text
+    # Then events are enough.
+    queue.exists = True
+    monkeypatch.setattr(threading, "Timer", partial(_sooner, threading.Timer))
+    assert watch_queues(monkeypatch, queue, scanned=lambda _number: False)[1] == 1
+
+
+def _sooner(timer: Any, _seconds: float, stop: Callable[[], None]) -> Any:
+    return timer(3, stop)
+
+
+def test_the_error_of_a_missing_queue_names_its_own_bucket() -> None:
+    buckets = S3SourceSettings(buckets=("mb1", "mb2"))
+    watched = WatchedSource(source=buckets, watch_mode="events")
+    found = list(create_event_sources([watched]))
+    assert [(each._bucket, sources) for each, sources in found] == [  # type: ignore[attr-defined]
+        ("mb1", [watched]), ("mb2", [watched]),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -197,6 +197,10 @@ def _print_event_status(report: "WatchStatusReport") -> None:
             "" if each.updated_at is None else format_time(each.updated_at),
         )
     stdout().print(table)
+    for each in report.event_sources:
+        if each.problem:
+            print_remark(f"{each.name} receives no events, and its sources are polled: "
+                         f"{each.problem}")  # fmt: skip
 
 
 def _print_started(source: str, interval: float, *, once: bool) -> None:

@@ -82,10 +82,20 @@ class EventConsumer:
         self._backlog = Backlog()
         self._backlog_at = 0.0
         self._last_event_at: float | None = None
+        self._problem = "Events were not received yet."
+        # The time since when events have been received without a failure; None if they are not.
+        self.receiving_since: float | None = None
+        # Consumers of other queues with events of the same sources.
+        self.peers: tuple[EventConsumer, ...] = ()
 
     def start(self) -> None:
         """Start to receive messages; raises EventSourceFailed if that is not possible."""
-        self.events.open()
+        try:
+            self.events.open()
+        except (LumosError, OSError) as problem:
+            self._problem = str(problem)
+            raise
+        self.receiving_since = self._clock()
         self._thread.start()
 
     def stop(self) -> None:
@@ -93,7 +103,18 @@ class EventConsumer:
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(timeout=_RECEIVE_SECONDS + 5)
-        self.events.close()
+        if self.is_started:
+            self.events.close()
+
+    @property
+    def is_started(self) -> bool:
+        """Whether the event source could be opened."""
+        return self._thread.ident is not None
+
+    def has_received_since(self, time: float) -> bool:
+        """Whether events have been received without a failure since then."""
+        since = self.receiving_since
+        return since is not None and since <= time
 
     @property
     def ready_at(self) -> float | None:
@@ -109,7 +130,9 @@ class EventConsumer:
         messages = self._buffer.take()
         started = self._clock()
         changed = self._changed_paths(messages)
-        self._mark_reported(frozenset[str]().union(*(paths for _, paths in changed)))
+        changed_paths = frozenset[str]().union(*(paths for _, paths in changed))
+        for consumer in (self, *self.peers):
+            consumer._mark_reported(changed_paths)
         is_expired = self._is_expired(messages)
         if is_expired:
             _log.warning(
@@ -183,6 +206,7 @@ class EventConsumer:
                 waiting=self._backlog.waiting,
                 in_progress=self._backlog.in_progress,
                 dead=self._backlog.dead,
+                problem=self._problem if self.receiving_since is None else "",
                 last_event_at=self._last_event_at,
                 counts=EventCounts(**dict(self._counts)),
             )
@@ -234,13 +258,21 @@ class EventConsumer:
                 if messages:
                     self._sort(messages)
                 failures = 0
+                if self.receiving_since is None:
+                    self.receiving_since = self._clock()
+                    _log.warning("%s is watched by events again.", self.events.name)
             except (LumosError, OSError) as problem:
                 failures += 1
+                self._problem, self.receiving_since = str(problem), None
                 wait = min(_MAX_WAIT, 2.0**failures)
-                _log.warning("%s Next try in %.0f s.", problem, wait)
+                _log.warning(
+                    "%s Its sources are polled until events can be received. Next try in %.0f s.",
+                    problem, wait,
+                )  # fmt: skip
                 self._stop.wait(wait)
-            except Exception:  # noqa: BLE001 - a thread that ends would end watching silently
+            except Exception as problem:  # noqa: BLE001 - the thread must not end silently
                 failures += 1
+                self._problem, self.receiving_since = f"{type(problem).__name__}: {problem}", None
                 _log.exception("Receiving the events of %s failed.", self.events.name)
                 self._stop.wait(min(_MAX_WAIT, 2.0**failures))
 
@@ -337,6 +369,9 @@ class EventConsumer:
         if self._clock() - self._backlog_at < _BACKLOG_SECONDS and self._backlog_at:
             return
         self._backlog_at = self._clock()
+        if self.receiving_since is None:
+            self._backlog = Backlog()
+            return
         try:
             self._backlog = self.events.backlog()
         except EventSourceFailed as problem:

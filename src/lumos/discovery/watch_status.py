@@ -40,7 +40,8 @@ class EventStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     Lag is the time from the change of an object until its effect was stored, and at least the age
     of the oldest message that the watcher holds. `buffered` messages are in the memory of the
-    watcher; `waiting`, `in_progress` and `dead` ones in the queue.
+    watcher; `waiting`, `in_progress` and `dead` ones in the queue. `problem` is why no events can
+    be received at present, so that the sources are polled.
     """
 
     name: str
@@ -51,6 +52,7 @@ class EventStatus(msgspec.Struct, frozen=True, kw_only=True):
     waiting: int | None = None
     in_progress: int | None = None
     dead: int | None = None
+    problem: str = ""
     last_event_at: float | None = None
     counts: EventCounts = EventCounts()
     updated_at: datetime | None = None

@@ -50,7 +50,6 @@ _JITTER: Final = 0.1
 # The longest wait after failures, unless the interval of the source is longer.
 MAX_BACKOFF: Final = 900.0
 _MAX_DOUBLINGS: Final = 20
-_BY_EVENTS: Final = " by events"
 _log = logging.getLogger(__name__)
 
 
@@ -108,11 +107,9 @@ class SourceWatcher:
         watched = list(watched_sources(self._settings))
         consumers = [] if once or self._scan_changed is None else self._create_consumers(watched)
         with self._spark, self._events:
+            self._events.consumers = consumers
             reopened = [each for each in consumers if not self._start_consumer(each)]
-            sources = [self._polled_source(each, interval, stop) for each in watched]
-            for source in sources:
-                self._begun(source.name, source.interval)
-            polled = [each._replace(name=each.name.partition(_BY_EVENTS)[0]) for each in sources]
+            polled = [self._polled_source(each, interval, stop) for each in watched]
             polled += [
                 PolledSource(
                     each.events.name, _REOPEN_INTERVAL, partial(self._reopen_consumer, each)
@@ -145,7 +142,7 @@ class SourceWatcher:
         )
 
     def _create_consumers(self, watched: list[WatchedSource]) -> list[EventConsumer]:
-        return [
+        consumers = [
             EventConsumer(
                 events,
                 sources,
@@ -155,6 +152,12 @@ class SourceWatcher:
             )
             for events, sources in create_event_sources(watched, state=self._state)
         ]
+        for each in consumers:
+            each.peers = tuple(
+                other for other in consumers
+                if other is not each and any(source in each.watched for source in other.watched)
+            )  # fmt: skip
+        return consumers
 
     def _start_consumer(self, consumer: EventConsumer) -> bool:
         """Start to receive events; return False if that fails, so that sources are polled."""
@@ -164,33 +167,48 @@ class SourceWatcher:
             names = ", ".join(source_name(each.source) for each in consumer.watched)
             _log.warning("%s: polled until events can be received: %s", names, problem)
             return False
-        self._events.consumers.append(consumer)
         return True
 
     def _reopen_consumer(self, consumer: EventConsumer) -> None:
-        if consumer not in self._events.consumers:
+        if not consumer.is_started:
             consumer.start()
-            self._events.consumers.append(consumer)
             _log.warning("%s is watched by events now.", consumer.events.name)
 
     def _polled_source(
         self, watched: WatchedSource, interval: float | None, stop: threading.Event
     ) -> "PolledSource":
-        """A source to scan as a whole at its interval, which is longer if events report changes."""
-        name, seconds = source_name(watched.source), interval or watched.polling_interval
-        if self._events.consumer_of(watched) is not None:
-            name = f"{name}{_BY_EVENTS}, and as a whole"
-            if watched.watch_mode == "events":
-                seconds = watched.reconciliation_interval
-        is_first = True
+        """How a source is scanned as a whole; rarely, while events name all of its changes.
+
+        Queues may be lost and found at any time, so each poll looks whether a scan is due.
+        """
+        name, seconds = source_name(watched.source), float(interval or watched.polling_interval)
+        consumers = self._events.consumers_of(watched)
+        is_by_events = bool(consumers) and watched.watch_mode == "events"
+        rarely = float(watched.reconciliation_interval)
+        if consumers and all(each.is_started for each in consumers):
+            self._begun(f"{name} by events, and as a whole", rarely if is_by_events else seconds)
+        else:
+            self._begun(name, seconds)
+        if is_by_events:
+            seconds = min(seconds, rarely)
+        scanned_at: float | None = None
 
         def poll_source() -> None:
-            nonlocal is_first
+            nonlocal scanned_at
+            started = monotonic()
+            last = scanned_at
+            is_covered = last is not None and all(
+                each.has_received_since(last) for each in consumers
+            )
+            if (is_by_events and is_covered and last is not None
+                    and started - last <= rarely - seconds):  # fmt: skip
+                return
             report = self._poll_source(watched.source, stop)
-            consumer = self._events.consumer_of(watched)
-            if consumer is not None and report is not None and not is_first:
-                consumer.reconcile(report)
-            is_first = is_first and report is None
+            if report is None:
+                return
+            if consumers and is_covered:
+                consumers[0].reconcile(report)
+            scanned_at = started
 
         return PolledSource(name, seconds, poll_source)
 
@@ -272,9 +290,9 @@ class _EventLoop:
         self.consumers: list[EventConsumer] = []
         self._status_at = monotonic()
 
-    def consumer_of(self, watched: WatchedSource) -> EventConsumer | None:
-        """The consumer that watches a source, if there is one."""
-        return next((each for each in self.consumers if watched in each.watched), None)
+    def consumers_of(self, watched: WatchedSource) -> list[EventConsumer]:
+        """The consumers of all queues with events of a source."""
+        return [each for each in self.consumers if watched in each.watched]
 
     def wait(
         self,

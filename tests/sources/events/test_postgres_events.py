@@ -16,6 +16,7 @@ from lumos.config.sources import PostgresSourceSettings
 from lumos.sources.events import EventSourceFailed
 from lumos.sources.events.factory import setup_events, teardown_events
 from lumos.sources.events.postgres import PostgresNotifications
+from lumos.sources.events.setup_report import EventSetupReport
 
 
 @pytest.fixture
@@ -86,6 +87,53 @@ def test_only_superusers_may_create_the_trigger_and_it_hinders_nobody(empty_post
     execute(url, "CREATE SCHEMA theirs", "CREATE TABLE theirs.notes (id int)")
     assert len(events.receive(10)) == 1
     events.close()
+
+
+def steps(report: EventSetupReport) -> list[tuple[str, str]]:
+    return [(step.kind, step.status) for step in report.steps]
+
+
+def test_what_belongs_to_others_stays(empty_postgres: str) -> None:
+    def found(query: str) -> list[Any]:
+        with psycopg.connect(empty_postgres) as connection:
+            return connection.execute(query.encode()).fetchall()
+
+    triggers = "SELECT evtname, evtfoid::regproc::text FROM pg_event_trigger"
+    schemas = "SELECT nspname FROM pg_namespace WHERE nspname = 'lumos'"
+    # A schema of somebody else.
+    execute(empty_postgres, "CREATE SCHEMA lumos", "GRANT USAGE ON SCHEMA lumos TO PUBLIC")
+    setup_events(empty_postgres, [], dry_run=False)
+    removed = [("event trigger", "deleted"), ("schema", "kept")]
+    assert steps(teardown_events(empty_postgres, [], dry_run=False)) == removed
+    assert (found(triggers), found(schemas)) == ([], [("lumos",)])
+    # A table in the schema of the setup, which another table needs.
+    execute(empty_postgres, "DROP SCHEMA lumos")
+    setup_events(empty_postgres, [], dry_run=False)
+    execute(empty_postgres, "CREATE TABLE lumos.theirs (id int)")
+    assert steps(teardown_events(empty_postgres, [], dry_run=True)) == removed
+    assert steps(teardown_events(empty_postgres, [], dry_run=False)) == removed
+    assert (found(triggers), found(schemas)) == ([], [("lumos",)])
+    # A disabled trigger is removed as well, and the schema with it.
+    execute(empty_postgres, "DROP TABLE lumos.theirs")
+    setup_events(empty_postgres, [], dry_run=False)
+    execute(empty_postgres, "ALTER EVENT TRIGGER lumos_ddl ENABLE REPLICA")
+    with pytest.raises(EventSourceFailed, match="no active event trigger"):
+        PostgresNotifications(
+            PostgresSourceSettings(connection_string=ConnectionString(empty_postgres))
+        ).open()
+    removed = [("event trigger", "deleted"), ("schema", "deleted")]
+    assert steps(teardown_events(empty_postgres, [], dry_run=False)) == removed
+    assert (found(triggers), found(schemas)) == ([], [])
+    # A trigger of somebody else.
+    execute(
+        empty_postgres,
+        "CREATE FUNCTION public.f() RETURNS event_trigger LANGUAGE plpgsql AS $$BEGIN END$$",
+        "CREATE EVENT TRIGGER lumos_ddl ON sql_drop EXECUTE FUNCTION public.f()",
+    )
+    with pytest.raises(EventSourceFailed, match=r"lumos_ddl, which calls public\.f and was not"):
+        setup_events(empty_postgres, [], dry_run=False)
+    assert steps(teardown_events(empty_postgres, [], dry_run=False)) == [("event trigger", "kept")]
+    assert found(triggers) == [("lumos_ddl", "f")]
 
 
 def test_a_new_table_is_recorded_at_once(

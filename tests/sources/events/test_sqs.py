@@ -16,7 +16,7 @@ from lumos.errors import MisuseError
 from lumos.sources.events import EventSourceFailed
 from lumos.sources.events.factory import setup_events as setup
 from lumos.sources.events.factory import teardown_events as teardown
-from lumos.sources.events.s3_setup import EVENTS
+from lumos.sources.events.s3_setup import EVENTS, _BucketEvents
 from lumos.sources.events.setup_report import EventSetupReport
 from lumos.sources.events.sqs import SqsQueue, default_queue_name
 
@@ -252,6 +252,58 @@ def test_a_queue_of_somebody_else_is_not_deleted(
     sqs.create_queue(QueueName=default_queue_name(bucket.name))
     report = teardown(f"s3://{bucket.name}", [section], dry_run=False)
     assert statuses(report)["queue"] == "kept"
+
+
+def test_a_queue_of_somebody_else_is_not_changed(
+    sqs: Any, bucket: Bucket, section: S3SourceSettings
+) -> None:
+    url = sqs.create_queue(QueueName=default_queue_name(bucket.name))["QueueUrl"]
+    with pytest.raises(EventSourceFailed, match=f"add the tag lumos:bucket={bucket.name}"):
+        setup(f"s3://{bucket.name}", [section], dry_run=False)
+    with pytest.raises(ClientError, match="NonExistentQueue"):
+        sqs.get_queue_url(QueueName=f"{default_queue_name(bucket.name)}-dead-letters")
+    # With the tag it is one of Lumos, whose policy may be a single statement.
+    theirs = {"Sid": "theirs", "Effect": "Allow", "Principal": {"AWS": "*"},
+              "Action": "sqs:SendMessage", "Resource": "*"}  # fmt: skip
+    policy = json.dumps({"Version": "2012-10-17", "Statement": theirs})
+    sqs.set_queue_attributes(QueueUrl=url, Attributes={"Policy": policy})
+    sqs.tag_queue(QueueUrl=url, Tags={"lumos:bucket": bucket.name})
+    assert statuses(setup(f"s3://{bucket.name}", [section], dry_run=False)) == {
+        "dead-letter queue": "created", "queue": "unchanged", "queue policy": "changed",
+        "notification": "created",
+    }  # fmt: skip
+    found = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["Policy"])["Attributes"]
+    statements = json.loads(found["Policy"])["Statement"]
+    assert [each["Sid"] for each in statements] == ["theirs", "LumosS3Events"]
+
+
+def test_a_notification_that_is_added_during_the_setup_stays(
+    sqs: Any, bucket: Bucket, section: S3SourceSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ensure = _BucketEvents._ensure_policy
+
+    def ensure_slowly(self: _BucketEvents, queue: str) -> None:
+        other_notification(sqs, bucket, "logs/")
+        ensure(self, queue)
+
+    monkeypatch.setattr(_BucketEvents, "_ensure_policy", ensure_slowly)
+    report = setup(f"s3://{bucket.name}/raw", [section], dry_run=False)
+    assert report.other_notifications == 1
+    assert "theirs" in {each["Id"] for each in notifications(bucket)["QueueConfigurations"]}
+
+
+def test_the_prefix_of_a_notification_is_encoded(
+    sqs: Any, bucket: Bucket, section: S3SourceSettings
+) -> None:
+    address = f"s3://{bucket.name}/my data/dt=1"
+    setup(address, [section], dry_run=False)
+    (own,) = notifications(bucket)["QueueConfigurations"]
+    assert own["Filter"]["Key"]["FilterRules"][0]["Value"] == "my+data/dt%3D1/"
+    assert set(statuses(setup(address, [section], dry_run=False)).values()) == {"unchanged"}
+    teardown(address, [section], dry_run=False)
+    other_notification(sqs, bucket, "my+data/dt%3D1/")
+    with pytest.raises(EventSourceFailed, match="already sends events of my data/dt=1/"):
+        setup(f"s3://{bucket.name}/my data", [section], dry_run=False)
 
 
 def test_only_buckets_of_s3_can_be_set_up() -> None:

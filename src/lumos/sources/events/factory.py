@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
+import msgspec
+
 from lumos.config.settings import EventWebhook, WatchedSource
 from lumos.config.sources import (
     AzureSourceSettings,
@@ -52,9 +54,11 @@ def create_event_sources(
             webhook = each.event_webhook
             webhooks.setdefault(webhook.listen, (webhook, []))[1].append(each)
         elif isinstance(source, S3SourceSettings):
-            names = [each.sqs_queue] if each.sqs_queue else map(default_queue_name, source.buckets)
-            for name in names:
-                queues.setdefault(name, (source, []))[1].append(each)
+            for bucket in source.buckets[:1] if each.sqs_queue else source.buckets:
+                name = each.sqs_queue or default_queue_name(bucket)
+                # Errors name the bucket of the queue.
+                one = msgspec.structs.replace(source, buckets=(bucket,))
+                queues.setdefault(name, (one, []))[1].append(each)
         elif isinstance(source, AzureSourceSettings) and each.storage_queue:
             yield from _yield_created(partial(AzureQueue, each.storage_queue, source), [each])
         elif isinstance(source, GcsSourceSettings) and each.pubsub_subscription:

@@ -19,13 +19,31 @@ from lumos.sources.events.setup_report import EventSetupReport, SetupStep, StepS
 from lumos.sources.interface import SourceNotUsable
 from lumos.sources.postgres.connection import PostgresConnector
 
-_FIND_TRIGGER: Final = (
-    "SELECT 1 FROM pg_catalog.pg_event_trigger WHERE evtname = 'lumos_ddl' AND evtenabled <> 'D'"
-)
+# The trigger, whether it is that of the setup, and whether it fires in sessions of users.
+_FIND_TRIGGER: Final = """
+    SELECT
+        namespace.nspname || '.' || called.proname,
+        namespace.nspname = 'lumos' AND called.proname = 'notify_ddl',
+        evtenabled IN ('O', 'A')
+    FROM pg_catalog.pg_event_trigger
+    JOIN pg_catalog.pg_proc AS called ON called.oid = evtfoid
+    JOIN pg_catalog.pg_namespace AS namespace ON namespace.oid = called.pronamespace
+    WHERE evtname = 'lumos_ddl'
+"""
+_MARK: Final = "Created by lumos watch setup"
+# The schema, and whether the setup created it and nobody else has put anything there.
+_FIND_SCHEMA: Final = f"""
+    SELECT coalesce(obj_description(oid, 'pg_namespace') = '{_MARK}', false) AND NOT EXISTS (
+        SELECT 1 FROM pg_catalog.pg_depend
+        WHERE refclassid = 'pg_catalog.pg_namespace'::regclass AND refobjid = namespace.oid
+        AND objid IS DISTINCT FROM to_regprocedure('lumos.notify_ddl()')
+    )
+    FROM pg_catalog.pg_namespace AS namespace WHERE nspname = 'lumos'
+"""
 _LISTEN: Final = "LISTEN lumos_ddl"
+_CREATE_SCHEMA: Final = ("CREATE SCHEMA lumos", f"COMMENT ON SCHEMA lumos IS '{_MARK}'")
 # Temporary tables are ignored. Commands that drop objects report no objects here.
 _CREATE: Final = (
-    "CREATE SCHEMA IF NOT EXISTS lumos",
     """
     CREATE OR REPLACE FUNCTION lumos.notify_ddl() RETURNS event_trigger
     LANGUAGE plpgsql SET search_path = pg_catalog AS $$
@@ -44,8 +62,6 @@ _CREATE: Final = (
 _DROP: Final = (
     "DROP EVENT TRIGGER IF EXISTS lumos_ddl",
     "DROP FUNCTION IF EXISTS lumos.notify_ddl()",
-    # Fails if somebody else has put anything there.
-    "DROP SCHEMA IF EXISTS lumos RESTRICT",
 )
 
 
@@ -56,8 +72,7 @@ class PostgresNotifications(EventSource):
 
     def __init__(self, settings: PostgresSourceSettings) -> None:
         self._connector = PostgresConnector(settings)
-        database = self._connector.database or ""
-        self.name = self.root = f"postgresql://{self._connector.host}/{database}"
+        self.name = self.root = _address(self._connector)
         self._resources = ExitStack()
         self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
         self._has_failed = False
@@ -68,9 +83,10 @@ class PostgresNotifications(EventSource):
             connection = self._resources.enter_context(self._connector.connect())
             # Notifications arrive between transactions only.
             connection.autocommit = True
-            if connection.execute(_FIND_TRIGGER).fetchone() is None:
+            trigger = connection.execute(_FIND_TRIGGER).fetchone()
+            if trigger is None or not all(trigger[1:]):
                 raise EventSourceFailed(
-                    f"{self.name} has no event trigger. A superuser creates it with: "
+                    f"{self.name} has no active event trigger. A superuser creates it with: "
                     f"lumos watch setup {self.name}"
                 )
             connection.execute(_LISTEN)
@@ -112,44 +128,63 @@ class PostgresNotifications(EventSource):
 
 def setup_trigger(settings: PostgresSourceSettings, *, dry_run: bool) -> EventSetupReport:
     """Create the event trigger of a database, or replace it by the current version."""
-    return _change(settings, _CREATE, "created", dry_run=dry_run)
+    connector = PostgresConnector(settings)
+    with connector.connect() as connection:
+        trigger = connection.execute(_FIND_TRIGGER).fetchone()
+        schema = connection.execute(_FIND_SCHEMA).fetchone()
+        if trigger is not None and not trigger[1]:
+            raise EventSourceFailed(
+                f"{_address(connector)} already has an event trigger lumos_ddl, which calls "
+                f"{trigger[0]} and was not created by Lumos. Rename it, or use 'watch_mode: "
+                "polling'."
+            )
+        if not dry_run:
+            _execute(connector, connection, [*([] if schema else _CREATE_SCHEMA), *_CREATE])
+    return _report(connector, [("created" if trigger is None else "changed")], dry_run=dry_run)
 
 
 def teardown_trigger(settings: PostgresSourceSettings, *, dry_run: bool) -> EventSetupReport:
-    """Drop the event trigger of a database."""
-    return _change(settings, _DROP, "deleted", dry_run=dry_run)
-
-
-def _change(
-    settings: PostgresSourceSettings,
-    statements: Sequence[str],
-    status: StepStatus,
-    *,
-    dry_run: bool,
-) -> EventSetupReport:
+    """Drop the event trigger of a database, and the schema if only the setup used it."""
     connector = PostgresConnector(settings)
-    address = f"postgresql://{connector.host}/{connector.database or ''}"
     with connector.connect() as connection:
-        exists = connection.execute(_FIND_TRIGGER).fetchone() is not None
+        trigger = connection.execute(_FIND_TRIGGER).fetchone()
+        schema = connection.execute(_FIND_SCHEMA).fetchone()
+        if trigger is None or not trigger[1]:
+            return _report(connector, ["kept" if trigger else "missing"], dry_run=dry_run)
+        is_own = schema is not None and schema[0]
+        if not dry_run:
+            statements = [*_DROP, *(["DROP SCHEMA lumos RESTRICT"] if is_own else [])]
+            _execute(connector, connection, statements)
+    return _report(connector, ["deleted", "deleted" if is_own else "kept"], dry_run=dry_run)
+
+
+def _address(connector: PostgresConnector) -> str:
+    return f"postgresql://{connector.host}/{connector.database or ''}"
+
+
+def _execute(
+    connector: PostgresConnector,
+    connection: psycopg.Connection[tuple[Any, ...]],
+    statements: Sequence[str],
+) -> None:
+    connection.rollback()
+    connection.read_only = False
+    try:
+        for statement in statements:
+            connection.execute(statement.encode())
+        connection.commit()
+    except psycopg.errors.InsufficientPrivilege:
         connection.rollback()
-        if exists:
-            status = "changed" if status == "created" else status
-        elif status == "deleted":
-            status = "missing"
-        if not dry_run and status != "missing":
-            connection.read_only = False
-            try:
-                for statement in statements:
-                    connection.execute(statement.encode())
-                connection.commit()
-            except psycopg.errors.InsufficientPrivilege:
-                connection.rollback()
-                raise EventSourceFailed(
-                    f"The user of {address} may not create event triggers; only superusers may. "
-                    "Run this command as a superuser, or use 'watch_mode: polling'."
-                ) from None
-    return EventSetupReport(
-        address=address,
-        steps=(SetupStep(kind="event trigger", name="lumos_ddl", status=status),),
-        dry_run=dry_run,
-    )
+        raise EventSourceFailed(
+            f"The user of {_address(connector)} may not create event triggers; only superusers "
+            "may. Run this command as a superuser, or use 'watch_mode: polling'."
+        ) from None
+
+
+def _report(
+    connector: PostgresConnector, statuses: Sequence[StepStatus], *, dry_run: bool
+) -> EventSetupReport:
+    """What was done with the trigger and, if it was removed, with the schema."""
+    steps = [SetupStep(kind="event trigger", name="lumos_ddl", status=statuses[0])]
+    steps += [SetupStep(kind="schema", name="lumos", status=each) for each in statuses[1:]]
+    return EventSetupReport(address=_address(connector), steps=tuple(steps), dry_run=dry_run)

@@ -7,6 +7,7 @@ document, and reads the document again after writing, to detect concurrent chang
 import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, TypeVar
+from urllib.parse import quote_plus, unquote_plus
 
 import msgspec
 
@@ -80,8 +81,9 @@ class _BucketEvents:
         self._steps: list[SetupStep] = []
 
     def set_up(self) -> EventSetupReport:
-        notifications = self._notifications()
-        self._check_overlap(notifications)
+        self._check_overlap(self._notifications())
+        for name in (self._name, f"{self._name}{_DEAD_LETTERS}"):
+            self._check_owner(name)
         dead_letters = self._ensure_queue(f"{self._name}{_DEAD_LETTERS}", "dead-letter queue", {})
         attributes = {
             # The seconds for which a message stays hidden while a watcher processes it; the
@@ -94,6 +96,9 @@ class _BucketEvents:
         }
         queue = self._ensure_queue(self._name, "queue", attributes)
         self._ensure_policy(queue)
+        # Others may have changed the notifications meanwhile.
+        notifications = self._notifications()
+        self._check_overlap(notifications)
         self._ensure_notification(notifications, queue)
         return self._report(queue, notifications)
 
@@ -141,6 +146,20 @@ class _BucketEvents:
                         "EventBridge instead, subscribe your own queue there, and set 'sqs_queue' "
                         "to that queue."
                     )
+
+    def _check_owner(self, name: str) -> None:
+        """Raise an error if a queue of somebody else has this name."""
+        url = self._queue_url(name)
+        if url is not None and not self._is_own(url):
+            raise EventSourceFailed(
+                f"There is already a queue {name} that Lumos did not create for {self._bucket}. "
+                f"To let Lumos use and change it, add the tag {_TAG}={self._bucket} to it. "
+                "Otherwise let S3 send to a queue of your own, and set 'sqs_queue' to that queue."
+            )
+
+    def _is_own(self, url: str) -> bool:
+        tags = self._call(self._sqs, lambda sqs: sqs.list_queue_tags(QueueUrl=url)).get("Tags", {})
+        return bool(tags.get(_TAG) == self._bucket)
 
     def _ensure_queue(
         self,
@@ -191,8 +210,11 @@ class _BucketEvents:
         policy: dict[str, Any] = (
             msgspec.json.decode(text) if text else {"Version": "2012-10-17", "Statement": []}
         )
-        statements = [each for each in policy["Statement"] if each.get("Sid") != _STATEMENT]
-        if statement in policy["Statement"]:
+        existing = policy.get("Statement", [])
+        # AWS also accepts a single statement without a list.
+        existing = existing if isinstance(existing, list) else [existing]
+        statements = [each for each in existing if each.get("Sid") != _STATEMENT]
+        if statement in existing:
             self._add_step("queue policy", self._name, "unchanged")
             return
         self._add_step("queue policy", self._name, "changed" if text else "created")
@@ -207,10 +229,12 @@ class _BucketEvents:
     def _ensure_notification(self, notifications: dict[str, Any], queue: str) -> None:
         wanted: dict[str, Any] = {"Id": self._id, "QueueArn": queue, "Events": list(EVENTS)}
         if self._prefix:
-            rule = {"Name": "prefix", "Value": self._prefix}
+            # S3 compares with keys in this encoding.
+            rule = {"Name": "prefix", "Value": quote_plus(self._prefix, safe="/")}
             wanted["Filter"] = {"Key": {"FilterRules": [rule]}}
         own = [each for each in _queues(notifications) if each.get("Id") == self._id]
-        if own and own[0]["QueueArn"] == queue and set(own[0]["Events"]) == set(EVENTS):
+        if (own and own[0]["QueueArn"] == queue and set(own[0]["Events"]) == set(EVENTS)
+                and _rules(own[0]) == _rules(wanted)):  # fmt: skip
             self._add_step("notification", self._id, "unchanged")
             return
         self._add_step("notification", self._id, "changed" if own else "created")
@@ -265,8 +289,7 @@ class _BucketEvents:
         if url is None:
             self._add_step(kind, name, "missing")
             return
-        tags = self._call(self._sqs, lambda sqs: sqs.list_queue_tags(QueueUrl=url)).get("Tags", {})
-        if is_used or tags.get(_TAG) != self._bucket:
+        if is_used or not self._is_own(url):
             self._add_step(kind, name, "kept")
             return
         self._add_step(kind, name, "deleted")
@@ -323,6 +346,10 @@ def _ids(notifications: dict[str, Any]) -> set[str]:
 
 def _filter(notification: dict[str, Any]) -> tuple[str, str]:
     """The prefix and suffix of the keys of a notification."""
+    rules = _rules(notification)
+    return unquote_plus(rules.get("prefix", "")), unquote_plus(rules.get("suffix", ""))
+
+
+def _rules(notification: dict[str, Any]) -> dict[str, str]:
     rules = notification.get("Filter", {}).get("Key", {}).get("FilterRules", ())
-    values = {str(rule["Name"]).lower(): str(rule["Value"]) for rule in rules}
-    return values.get("prefix", ""), values.get("suffix", "")
+    return {str(rule["Name"]).lower(): str(rule["Value"]) for rule in rules}

@@ -10,9 +10,11 @@ StepStatus = Literal["created", "changed", "unchanged", "deleted", "missing", "k
 
 
 class SetupStep(msgspec.Struct, frozen=True, kw_only=True):
-    """A queue, notification or trigger, and what was done with it."""
+    """A queue, notification, trigger or schema, and what was done with it."""
 
-    kind: Literal["queue", "dead-letter queue", "queue policy", "notification", "event trigger"]
+    kind: Literal[
+        "queue", "dead-letter queue", "queue policy", "notification", "event trigger", "schema"
+    ]
     name: str
     status: StepStatus
 
