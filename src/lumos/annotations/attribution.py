@@ -37,9 +37,9 @@ def attribute(
 ) -> dict[str, AnnotationMap]:
     """Assign a reporter to values that have none.
 
-    `values` are all current values of the dataset; only those of `keys` are attributed. Unclaimed
-    values on fields of a scanned dataset come from the data source. Other values that the source
-    did not report were imported.
+    `values` are all current values of the dataset; only those of `keys` are attributed. On
+    fields of a scanned dataset, values that no other reporter annotates come from the data source.
+    Other values that the source did not report were imported.
     """
     after = {
         reporter: dict(annotations_by_key) for reporter, annotations_by_key in annotations.items()
@@ -87,7 +87,7 @@ def refresh_source_annotations(
 def drop_uncontested_source_annotations(
     annotations: AnnotationsByReporter, *, fields_only: bool
 ) -> dict[str, AnnotationMap]:
-    """Drop annotations of the data source on which no other reporter disagrees."""
+    """Drop the data source's annotations of keys that no other reporter annotates."""
     claimed = claimed_keys(annotations)
     source = {
         key: each
@@ -177,9 +177,10 @@ def annotations_after_import(
     is_scanned: bool,
     at: datetime,
 ) -> dict[str, AnnotationMap]:
-    """The annotations of a dataset after an import; `before` is its entry before, or None.
+    """The annotations of a dataset after an import.
 
-    Values that an import changed are the newest annotations, since users edited them elsewhere.
+    `before` is the dataset as it was before the import, or None if it is new. Values that the
+    import changed get its time, so that they take precedence: users edited them in another system.
     """
     after = dict(annotations)
     if before is not None and (

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 DIFFERENT: Final = 3
 _MAX_LISTED: Final = 200
-_MAX_SIDE_LENGTH: Final = 80
+_MAX_VALUE_LENGTH: Final = 80
 _MAX_NAMES: Final = 4
 # The order of aspects in the output; other aspects follow.
 _ASPECT_ORDER: Final = (
@@ -205,18 +205,20 @@ def _differences_table(differences: "list[Difference]", names: Names) -> Table:
     for each in differences:
         entry_text = f"(whole {each.kind})" if each.aspect == "entry" else ""
         aspect = "" if each.aspect == "entry" else _ASPECT_LABELS.get(each.aspect, each.aspect)
-        sides = " -> ".join(_side(side) for side in (each.before, each.after) if side is not None)
+        values = " -> ".join(
+            _value_text(value) for value in (each.before, each.after) if value is not None
+        )
         table.add(
             f"  {aspect}",
             CHANGE_LABELS.get(each.change, each.change),
             names(each.path) or entry_text,
-            sides or _side("; ".join(each.notes)),
+            values or _value_text("; ".join(each.notes)),
             _IMPACT_LABELS.get(each.impact, each.impact),
             style=_STYLES[each.impact],
         )
     return table
 
 
-def _side(side: Any) -> str:
-    text = ", ".join(map(str, side)) if isinstance(side, list | tuple) else str(side)
-    return shorten(text, _MAX_SIDE_LENGTH)
+def _value_text(value: Any) -> str:
+    text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    return shorten(text, _MAX_VALUE_LENGTH)

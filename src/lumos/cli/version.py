@@ -1,4 +1,7 @@
-"""lumos version: the cloud version and the schema version of datasets."""
+"""lumos version: the cloud version and the schema version of datasets.
+
+The cloud version counts all changes of a dataset.
+"""
 
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
@@ -118,10 +121,12 @@ def update(
         ),
     ] = False,
     tag_prefix: Annotated[
-        str, typer.Option(metavar="TEXT", help="The text before the cloud version of the run.")
+        str,
+        typer.Option(metavar="TEXT", help="The start of the tag name, before the cloud version."),
     ] = "v",
     ref: Annotated[
-        str | None, typer.Option(metavar="REF", help="The commit to tag. Default: the branch.")
+        str | None,
+        typer.Option(metavar="REF", help="The commit to tag. Default: the head of the branch."),
     ] = None,
     dry_run: DryRun = False,
 ) -> None:

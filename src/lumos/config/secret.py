@@ -1,4 +1,7 @@
-"""Secrets, which are never printed, logged, serialized or sent in a Spark plan, and masking."""
+"""Secrets, which are never printed, logged, serialized or sent in a Spark plan.
+
+This module also masks secrets in texts.
+"""
 
 import hmac
 import re
@@ -205,7 +208,7 @@ def mask_values(text: str, values: Iterable[str]) -> str:
 
 
 def mask_arguments(arguments: Iterable[str], text: str) -> str:
-    """Mask the secrets of all addresses among the arguments in a text.
+    """Mask, in `text`, all secrets of the addresses that occur in `arguments`.
 
     Secrets are replaced one by one, since a message may contain only a part of an argument, or the
     argument as a path or quoted.

@@ -28,7 +28,7 @@ _BATCH: Final = 500
 def record(store: Store, ledger: CostLedger, *, aspects: bool, at: datetime) -> tuple[int, int]:
     """Record a period; return the number of recorded nodes and of written cost aspects.
 
-    Cost aspects of datasets are only written for the latest recorded period.
+    Cost aspects of datasets are only written if `aspects`, and for the latest recorded period.
     """
     inputs = ledger.inputs
     latest = max((each.last for each in store.costs.periods()), default=inputs.period.last)
@@ -137,7 +137,8 @@ class CostHistory:
     def remarks(self) -> tuple[str, ...]:
         """Remarks on records and periods that are not compared."""
         methods = [
-            f"Records computed with {each} are not compared with costs by {self._method}."
+            f"Records computed with {each} are not compared with costs "
+            f"computed with {self._method}."
             for each in sorted(self._other_methods)
         ]
         since = self._metering_start_in(self._period)
@@ -230,7 +231,7 @@ class CostHistory:
 
 
 def metering_start_in(since: date | None, period: Period) -> date | None:
-    """The day on which metering started, if the period began before that day."""
+    """The day on which metering started, if the period is not metered from its first day."""
     return since if since is not None and since > period.first else None
 
 

@@ -67,7 +67,7 @@ def is_unchanged(
     location: Location | None,
     platform: str,
 ) -> bool:
-    """Whether the metadata of a source is the same as recorded."""
+    """Whether the metadata and partitioning of a source are exactly as recorded."""
     earlier = annotations.get(DATA_SOURCE, {})
     return (
         {key: each for key, each in earlier.items() if not key.path}

@@ -1,6 +1,6 @@
 """Columns of files: distinct names, and statistics that are merged per dataset.
 
-Minima and maxima are data: those of numbers and times are stored, those of texts never are.
+Minima and maxima reveal data: those of numbers and times are stored, those of texts never are.
 """
 
 import decimal
@@ -40,7 +40,7 @@ class FileColumnStatistics(NamedTuple):
     """The statistics of one leaf column in a file; unknown values are None.
 
     `minimum` and `maximum` cover all values only if `bounded`. A column without values is bounded,
-    although it has neither.
+    although it has no minimum and no maximum.
     """
 
     path: str

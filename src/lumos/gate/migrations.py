@@ -40,8 +40,8 @@ _NUMBER_OR_TEXT: Final = re.compile(r"\d+|\D+")
 class MigrationResult(NamedTuple):
     """The tables after all migrations, each with the last file that changed it, and remarks.
 
-    `readers` has the texts from which lineage is read, by path. From files that run once, only
-    views remain, since the results of their other statements are not kept up to date.
+    `readers` has the texts from which lineage is read, by path. Of files that run once, it only
+    has the views, since the results of their other statements are not kept up to date.
     """
 
     tables: tuple[tuple[SqlTable, str], ...]

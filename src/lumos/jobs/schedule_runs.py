@@ -32,7 +32,7 @@ def fire_due(
                 catch_up=record.catch_up,
             )
             requests = [
-                (due, request_for(record, due) if is_run else None) for due, is_run in times
+                (due, request_for(record, due) if should_run else None) for due, should_run in times
             ]
         except LumosError as problem:
             # An invalid schedule, for example of another version, must not stop the others.

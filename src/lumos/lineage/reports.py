@@ -55,8 +55,8 @@ class MissingTable(Report, frozen=True, kw_only=True):
 class ReporterReport(Report, frozen=True, kw_only=True):
     """The result for one reporter.
 
-    `described` is the number of datasets with changed annotations, `model` the table that a file
-    with a single query creates.
+    `described` is the number of datasets with changed annotations. `model` is the table that a
+    file with a single query creates.
     """
 
     reporter: str
@@ -82,9 +82,9 @@ class CoverageReport(Report, frozen=True, kw_only=True):
 class LineageIngestReport(Report, frozen=True, kw_only=True):
     """The result of `lumos lineage ingest`.
 
-    The files of `gone` reporters no longer exist. The lineage of `held` reporters was not removed,
-    because all files of a folder are missing. `failed` files could not be read and keep their
-    earlier lineage.
+    The files of `gone` reporters no longer exist. The lineage of `held` reporters was kept,
+    because all files of a folder are missing, which is probably a mistake. `failed` files could not
+    be read and keep their earlier lineage.
     """
 
     format_version: str = FORMAT_VERSION

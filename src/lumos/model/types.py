@@ -331,7 +331,7 @@ class Union(DataType):
 
 
 class Unknown(DataType):
-    """A type that Lumos does not model; the name `recursive:Name` ends a recursive type."""
+    """A type that Lumos does not model; `recursive:Name` marks where a type refers to itself."""
 
     __slots__ = ("name",)
     __match_args__ = ("name",)
@@ -553,15 +553,17 @@ class TypeReader:
             case "STRUCT":
                 return Struct(self._list(self._member, self._member_path))
             case _:
-                return Union(self._list(self.type, lambda type: f"'{type.text}'", empty=False))
+                return Union(
+                    self._list(self.type, lambda type: f"'{type.text}'", allow_empty=False)
+                )
 
     def _list(
-        self, read: Callable[[], ItemT], name: Callable[[ItemT], str], *, empty: bool = True
+        self, read: Callable[[], ItemT], name: Callable[[ItemT], str], *, allow_empty: bool = True
     ) -> list[ItemT]:
         self._expect("<")
         items: list[ItemT] = []
         if self._take(">"):
-            self._reject_empty(empty)
+            self._reject_empty(allow_empty)
             return items
         names: set[str] = set()
         while True:

@@ -1,4 +1,4 @@
-"""The service behind the partitions of a dataset."""
+"""Reports the partitions of datasets."""
 
 from collections.abc import Callable, Collection
 

@@ -38,7 +38,8 @@ def decode_identities(hashes: bytes | bytearray) -> npt.NDArray[np.uint64]:
 class MeasuredUnit(msgspec.Struct, array_like=True, frozen=True):
     """A unit of files that were measured together: their identities, total size and measurement.
 
-    `spec` is a hash of the measured columns, and of what was measured of each.
+    `spec` is a hash of the measured columns, and of what was measured of each. `files` are the
+    encoded identities of the files.
     """
 
     spec: str
@@ -138,7 +139,7 @@ def stored_tasks(path: str, access: StorageAccess) -> Iterator[FileTask]:
 # Larger files in divisible formats are read by several tasks.
 _PORTION_BYTES: Final = 64 * 1024 * 1024
 _DIVISIBLE_FORMATS: Final = frozenset({"parquet", "orc"})
-# Limits of the sketches, which each unit has for each column, in memory and in the cache.
+# Each unit has a sketch for each column; these limits bound their size in memory and in the cache.
 _MAX_UNITS: Final = 64
 _MAX_SKETCHES: Final = 2048
 # More files are spilled to disk, because each may have a long path and its own columns.
@@ -317,7 +318,7 @@ def _bytes(files: SourceFiles, is_selected: npt.NDArray[np.bool_]) -> float:
 
 
 def task_parts(files: SourceFiles, division: Division, *, parts: int) -> Iterator[TaskPart]:
-    """Divide the files to measure into at least about `parts` parts of equal size.
+    """Divide the files to measure into about `parts` parts of equal size, or more.
 
     Neighbouring files are in the same part. Large files are divided into portions.
     """

@@ -80,9 +80,11 @@ class ReaderProcess:
                     except OSError as problem:
                         failure = problem
                     self._send(answer)
-                case "batch", numbers, columns:
+                case "batch", batch_info, columns:
                     try:
-                        yield RowBatch(numbers[0], numbers[1], _decode(columns), *numbers[2:])
+                        yield RowBatch(
+                            batch_info[0], batch_info[1], _decode(columns), *batch_info[2:]
+                        )
                     except GeneratorExit:
                         self._send("stop")
                         self._receive()
@@ -177,8 +179,8 @@ def _read(
     try:
         with _open_file(connection, task.path, size) as file:
             for batch in read(file, task, wanted):
-                numbers = (batch.start, batch.rows, batch.bad_records, batch.share)
-                connection.send(("batch", numbers, _encode(batch.columns)))
+                batch_info = (batch.start, batch.rows, batch.bad_records, batch.share)
+                connection.send(("batch", batch_info, _encode(batch.columns)))
                 if connection.recv() == "stop":
                     break
     except UnreadableFile as problem:

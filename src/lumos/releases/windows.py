@@ -1,4 +1,4 @@
-"""Run windows: when a dataset is updated, with which partition, and when it is available (pure).
+"""Run windows: when a dataset is updated, with which partition, and when it is available.
 
 A run at a due time of the schedule writes the partition that begins `partition_offset` due times
 earlier. For example, a daily run at 02:00 usually writes the partition of the day before: the
@@ -33,8 +33,8 @@ _FORMATS: Final[dict[Granularity, str]] = {
     "minute": "%Y-%m-%dT%H:%M",
 }
 _SEPARATED_DIGITS: Final = re.compile(r"[0-9]+(?:[-_/.: T]?[0-9]+)*Z?", re.ASCII)
-# Due times before a time are searched in ever longer periods before it: enough for schedules that
-# are hourly, daily, monthly and rare.
+# To find earlier due times, these periods are searched in turn. They suffice for schedules that are
+# hourly, daily, monthly and rarer.
 _LOOK_BACK: Final = (
     timedelta(hours=6),
     timedelta(days=8),
@@ -53,7 +53,7 @@ class RunWindow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PartitionTime(msgspec.Struct, frozen=True, order=True):
-    """The time that the partition values of a path name, in the time zone of the schedule."""
+    """The time that a path's partition values stand for, in the time zone of the schedule."""
 
     start: datetime
     granularity: Granularity
@@ -101,7 +101,7 @@ def _due_before(schedule: Schedule, run: datetime, count: int) -> datetime:
 
 
 def partition_time(values: Iterable[str]) -> PartitionTime | None:
-    """The time that the partition values in a path name, with a granularity from year to minute.
+    """The time that a path's partition values stand for, with a granularity from year to minute.
 
     One value may contain the whole time (`2026-11-16`, `2026111605`), or each value a part of it
     (`2026`, `11`).
@@ -128,7 +128,7 @@ def partition_time(values: Iterable[str]) -> PartitionTime | None:
 def expected_partition(
     window: RunWindow, schedule: Schedule, granularity: Granularity
 ) -> PartitionTime:
-    """The time that paths with this granularity contain for the partition of a window."""
+    """The time that paths contain for the partition of a window, truncated to the granularity."""
     local = window.partition.astimezone(ZoneInfo(schedule.timezone))
     digits = local.strftime("%Y%m%d%H%M")
     length = next(length for length, each in _GRANULARITIES.items() if each == granularity)

@@ -61,7 +61,7 @@ class _RelatedChanges(NamedTuple):
 
     case_only: frozenset[str]
     regrouped: frozenset[str]
-    renames: dict[str, str]
+    rename_notes: dict[str, str]
 
     @classmethod
     def of(cls, changes: Sequence[AnySchemaChange]) -> "_RelatedChanges":
@@ -94,8 +94,8 @@ def _finding(change: AnySchemaChange, format: str | None, related: _RelatedChang
     flags, notes = rule.flags, rule.notes(format)
     if change.path in related.case_only:
         flags += (_CASE_ONLY_FLAG,)
-    if change.path in related.renames and isinstance(change, FieldAdded | FieldRemoved):
-        notes = (related.renames[change.path], *notes)
+    if change.path in related.rename_notes and isinstance(change, FieldAdded | FieldRemoved):
+        notes = (related.rename_notes[change.path], *notes)
     return Finding(
         change=change,
         consumer=rule.consumer,

@@ -36,10 +36,10 @@ _STREAM_BATCH: Final = 200
 _CHUNK_BYTES: Final = 262_144
 _EXPORT_NAME: Final = "snapshot"
 # JSON Lines, so that clients can read entries as they arrive.
-_DEFAULT_ENDING: Final = ".jsonl"
+_DEFAULT_EXTENSION: Final = ".jsonl"
 _MAX_UPLOADED_FILES: Final = 10_000
 _MAX_SEGMENT_LENGTH: Final = 200
-_SINGLE_FILES: Final = (".jsonl", ".jsonl.zst", ".json", ".yaml", ".yml")
+_SINGLE_FILE_EXTENSIONS: Final = (".jsonl", ".jsonl.zst", ".json", ".yaml", ".yml")
 
 
 class TookTooLong(LumosError):
@@ -134,15 +134,15 @@ class Dispatcher:
         """The file that the route's method writes; runs in a thread."""
         assert route.output is not None
         self._check_catalogs(route, arguments)
-        ending = getattr(arguments, "ending", None) or _DEFAULT_ENDING
-        if ending not in _SINGLE_FILES:
+        extension = getattr(arguments, "ending", None) or _DEFAULT_EXTENSION
+        if extension not in _SINGLE_FILE_EXTENSIONS:
             raise MisuseError(
-                f"A server does not export {ending} files. "
-                f"Use one of these: {', '.join(_SINGLE_FILES)}."
+                f"A server does not export {extension} files. "
+                f"Use one of these: {', '.join(_SINGLE_FILE_EXTENSIONS)}."
             )
         folder = tempfile.mkdtemp(prefix="lumos-export-")
         try:
-            file = Path(folder) / f"{_EXPORT_NAME}{ending}"
+            file = Path(folder) / f"{_EXPORT_NAME}{extension}"
             fixed = {**route.fixed, route.output: str(file)}
             with acting_as(identity.actor):
                 report = route.sdk_method.call(self._lumos, arguments, fixed=fixed)
@@ -254,7 +254,7 @@ def _saved_uploads(
 ) -> Iterator[tuple[msgspec.Struct, dict[str, str]]]:
     """Save uploaded files in a temporary folder.
 
-    Yields the arguments with paths instead of uploads, and the client's name of each path.
+    Yields the arguments with paths instead of uploads, and the client's file name for each path.
     """
     if not route.files:
         yield arguments, {}

@@ -50,7 +50,7 @@ def is_address(path: str) -> bool:
 
 
 def is_root(path: str) -> bool:
-    """Whether the scope of a recorded source is the root of a lake rather than a database."""
+    """Whether the scope of a recorded source is a folder of a lake, and not a database."""
     return path.startswith("/") or is_address(path)
 
 
@@ -65,7 +65,7 @@ def canonical_address(address: str, configured: Sequence[SourceSettings] = ()) -
 
 
 def section_of(address: str, configured: Sequence[SourceSettings]) -> SourceSettings:
-    """The section for an address, with the credentials of a configured source of the same store.
+    """The settings for an address, with the credentials of a configured source of the same store.
 
     The address of a database is its connection string; its driver has defaults for missing parts.
     """

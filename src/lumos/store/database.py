@@ -127,7 +127,8 @@ class Database:
     def __init__(self, engine: Engine, location: str, locks: Locks) -> None:
         self.engine = engine
         self.location = location
-        # Values that readers computed from the store, with the revision they were computed from.
+        # Values that readers computed from the store, each with the revision of the data that it
+        # was computed from.
         self.cache: dict[str, Any] = {}
         self.locks = locks
         self._has_revision = False

@@ -48,8 +48,8 @@ class Amundsen(GraphCatalog, Connects, CleansUp):
             )
         if not settings.neo4j_uri.reveal().startswith(_SCHEMES):
             raise MisuseError(
-                f"{_SECTION}.neo4j_uri must start with {', '.join(_SCHEMES)}. If the "
-                f"certificate comes from a private CA, set {_SECTION}.ca_file."
+                f"{_SECTION}.neo4j_uri must start with {', '.join(_SCHEMES)}. For a "
+                f"certificate from a private CA, set {_SECTION}.ca_file instead of a +ssc scheme."
             )
         self._settings = settings
 

@@ -1,7 +1,7 @@
 """DataHub's metadata files: change proposals and change events in JSON, in the order of the file.
 
-A file is read as writes of aspects. Unchanged records are written byte for byte. The file is
-replaced atomically, and only if no other program wrote it in the meantime.
+Each record of a file writes aspects of entities. Unchanged records are written byte for byte. The
+file is replaced atomically, and only if no other program wrote it in the meantime.
 """
 
 import errno
@@ -99,7 +99,7 @@ _Item = TypeVar("_Item", bound=_HasAspect)
 
 
 class MetadataFile:
-    """The writes in a file by entity; `save` writes their changes to the file."""
+    """The aspects that a file writes, by entity; `save` writes changed aspects back to the file."""
 
     def __init__(self, path: Path, data: bytes | None = None, version: _FileVersion = None) -> None:
         self.path = path
@@ -196,7 +196,8 @@ class MetadataFile:
                 raise NotMetadata(self.path, f"[{number}].entityUrn", problem_text)
             self._add(entity, _Position(record, None, change.aspectName or ""))
         elif change.entityType or change.resource or change.proposedSnapshot:
-            # An entity with only a key aspect, or usage in its old form.
+            # The change has no URN (only a key aspect, or usage in its old form); its hash
+            # identifies it.
             self._add(entity_of(f"{CHANGE_PREFIX}{_digest(text)}"), _Position(record, None, ""))
         else:
             raise NotMetadata(self.path, f"[{number}]", "the change has no entity URN")

@@ -36,7 +36,7 @@ class Component:
 class Attribution:
     """Costs in micro-units by cost type and node.
 
-    `retained` adds up to the spend; `loaded` does not, since it includes upstream cost.
+    `loaded` is own cost and attributed upstream cost. Only `retained` adds up to the spend.
     """
 
     loaded: Integers

@@ -15,8 +15,8 @@ Floats = NDArray[np.float64]
 class CostGraph:
     """A graph with n nodes, m edges and k cost types.
 
-    Every edge occurs once; no cost is passed on along self-edges. `explicit` and `weights` may have
-    one row ([1, m]) for all cost types.
+    Every edge occurs once; no cost is passed on along self-edges. `explicit` (the shares that users
+    set) and `weights` may have one row ([1, m]) for all cost types.
     """
 
     urns: Sequence[str]

@@ -87,10 +87,10 @@ def split_by_columns(
 ) -> tuple[dict[str, list[FileSet]], ColumnSplit | None]:
     """Split the files of one pattern into datasets; also return the decision for the next scan.
 
-    Only values that are neither dates nor counters may name datasets, and only if files with
-    different values have less than half of their fields in common. Columns that change with dates
-    or counters are schema changes within one dataset. `earlier_datasets` are the file sets of the
-    datasets that `earlier_split` created.
+    A dataset may only be named after a path value that is neither a date nor a counter, and only if
+    files with different values have less than half of their fields in common. Columns that change
+    with dates or counters are schema changes within one dataset. `earlier_datasets` are the file
+    sets of the datasets that `earlier_split` created.
     """
     labels = sorted(
         label
@@ -166,15 +166,15 @@ class DisjointSets(Generic[T]):
 
 
 class _Split(NamedTuple):
-    """A value in paths that determines the columns, and the file sets of each cluster.
+    """A labelled position in paths whose values determine the columns, and the clusters.
 
-    Files without the value get the path of the pattern. `like_others` are the clusters with the
-    same columns as the files without the value; None if all files have it.
+    Files without the label get the path of the pattern. `clusters_like_unlabelled` have the same
+    columns as the files without the label; None if all files have it.
     """
 
     label: str
     clusters: list[list[FileSet]]
-    like_others: list[list[FileSet]] | None = None
+    clusters_like_unlabelled: list[list[FileSet]] | None = None
 
     @property
     def is_key(self) -> bool:
@@ -191,10 +191,12 @@ class _Split(NamedTuple):
         """Sort key: most clusters first, then keys before folders before file names."""
         return -len(self.clusters), not self.is_key, self.is_in_name, self.label
 
-    def is_named_by_pattern(self, rank: int, cluster: list[FileSet]) -> bool:
-        """Whether a cluster, by its rank, gets the path of the pattern."""
-        is_first = rank == 0 and len(self.values(cluster)) > 1
-        return is_first and (self.like_others is None or cluster in self.like_others)
+    def is_named_by_pattern(self, position: int, cluster: list[FileSet]) -> bool:
+        """Whether the cluster at this position gets the path of the pattern."""
+        is_first = position == 0 and len(self.values(cluster)) > 1
+        return is_first and (
+            self.clusters_like_unlabelled is None or cluster in self.clusters_like_unlabelled
+        )
 
     def values(self, file_sets: Iterable[FileSet]) -> list[str]:
         return sorted(
@@ -208,7 +210,8 @@ def _find_splits(
     """Yield a split for each value of the paths that distinguishes sets of files.
 
     Files with the same value belong together, and so do files that share half of their fields. A
-    set of files also joins another set whose fields contain its own, unless there are several.
+    set of files also joins another set whose fields contain its own, if neither is related to a
+    third set in this way.
     """
     similar = (
         find_clusters(fields, min_share=_MIN_RELATED_SHARE) if len(set(fields.values())) > 1 else []
@@ -252,8 +255,12 @@ def _find_splits(
             if label not in file_set.path_values
         }
         if len(clusters) > 1 or (other_sets and other_sets.isdisjoint(clusters)):
-            like_others = [members for key, members in clusters.items() if key in other_sets]
-            yield _Split(label, list(clusters.values()), like_others if other_sets else None)
+            clusters_like_unlabelled = [
+                members for key, members in clusters.items() if key in other_sets
+            ]
+            yield _Split(
+                label, list(clusters.values()), clusters_like_unlabelled if other_sets else None
+            )
 
 
 def _occurs_on_several_dates(label: str, file_sets: Sequence[FileSet]) -> bool:
@@ -269,7 +276,7 @@ def _occurs_on_several_dates(label: str, file_sets: Sequence[FileSet]) -> bool:
 def _name_clusters(
     dataset: str,
     split: _Split,
-    earlier_split: Mapping[str, str],
+    earlier_dataset_by_value: Mapping[str, str],
     fields: Mapping[str, Fields],
     fields_by_dataset: Mapping[str, Collection[Fields]],
 ) -> tuple[dict[str, list[FileSet]], dict[str, str]]:
@@ -287,10 +294,12 @@ def _name_clusters(
         ),
     )
     clusters_by_dataset: dict[str, list[FileSet]] = {}
-    datasets = dict(earlier_split)
-    for rank, members in enumerate(ranked):
+    datasets = dict(earlier_dataset_by_value)
+    for position, members in enumerate(ranked):
         values = split.values(members)
-        earlier = Counter(earlier_split[value] for value in values if value in earlier_split)
+        earlier = Counter(
+            earlier_dataset_by_value[value] for value in values if value in earlier_dataset_by_value
+        )
         related = _most_related(
             {fields[file_set.schema_fingerprint] for file_set in members}, fields_by_dataset
         )
@@ -299,7 +308,7 @@ def _name_clusters(
         elif related is not None:
             path = related
         elif len(values) > MAX_PATH_VALUES or (
-            not earlier_split and split.is_named_by_pattern(rank, members)
+            not earlier_dataset_by_value and split.is_named_by_pattern(position, members)
         ):
             path = dataset
         else:
@@ -307,7 +316,9 @@ def _name_clusters(
             path = f"{dataset}/{name}"
         clusters_by_dataset.setdefault(path, []).extend(members)
         datasets |= {
-            value: path for value in values[:MAX_PATH_VALUES] if value not in earlier_split
+            value: path
+            for value in values[:MAX_PATH_VALUES]
+            if value not in earlier_dataset_by_value
         }
     return clusters_by_dataset, datasets
 
@@ -449,7 +460,7 @@ class _EarlierJoins:
     def target(
         self, requested: GroupKey, cluster: Sequence[GroupKey], file_sets: Sequence[FileSet]
     ) -> GroupKey:
-        """The earlier path of joined groups, or the requested one if no other dataset had it."""
+        """The earlier path of joined groups; else the requested path if free, or the first one."""
         earlier_datasets = Counter(
             self._dataset_of[file_set.key[:3]]
             for file_set in file_sets
@@ -463,7 +474,7 @@ class _EarlierJoins:
 
 
 def folder_of_files(path: str, file_sets: Sequence[FileSet]) -> Hashable | None:
-    """The folder, with placeholders, of a dataset that is named by its files; otherwise None."""
+    """The folder of a dataset that is named after its files; None for other datasets."""
     folders = {f"{file_set.base}/{file_set.pattern}".rpartition("/")[0] for file_set in file_sets}
     is_plain = all(
         file_set.dataset == path and is_named_by_file(file_set.first_path) for file_set in file_sets

@@ -12,8 +12,8 @@ from lumos.discovery.lake.summaries import FileSet
 
 EXTENSIONS: Final = {
     "a checksum": "md5 sha1 sha256 sha512 crc crc32 checksum sig asc",
-    "a marker or manifest of a writer": "manifest ctl done ok lock",
-    "an unfinished or put-aside copy": "tmp temp bak swp orig part partial filepart crdownload",
+    "a marker or manifest written by a job": "manifest ctl done ok lock",
+    "a temporary, partial or backup copy": "tmp temp bak swp orig part partial filepart crdownload",
     "a description": "schema ddl md rst html htm pdf",
 }
 _KIND_BY_EXTENSION: Final = {
@@ -23,14 +23,14 @@ _KIND_BY_EXTENSION: Final = {
 }
 _TEXT_FORMATS: Final = ("csv", "json")
 _DESCRIPTION: Final = "a description"
-_MANIFEST: Final = "a marker or manifest of a writer"
+_MANIFEST: Final = "a marker or manifest written by a job"
 
 
 class _SidecarKind(NamedTuple):
     """A kind of sidecar files, by name and, if given, by columns.
 
     `columns` are required columns, with alternatives separated by `|`. Files with several records
-    are only of this kind if `has_records` is set.
+    are only of this kind if `allows_multiple_records` is set.
     """
 
     description: str
@@ -38,12 +38,12 @@ class _SidecarKind(NamedTuple):
     columns: str = ""
     formats: tuple[str, ...] = ("json",)
     max_columns: int | None = None
-    has_records: bool = False
+    allows_multiple_records: bool = False
 
     def matches(self, name: str, columns: frozenset[str], *, is_single_record: bool) -> bool:
         """Whether a file is of this kind; a document that is not a table is a single record."""
         return (
-            (is_single_record or self.has_records)
+            (is_single_record or self.allows_multiple_records)
             and self.names.fullmatch(name) is not None
             and (self.max_columns is None or len(columns) <= self.max_columns)
             and any(columns.issuperset(required.split()) for required in self.columns.split("|"))
@@ -62,7 +62,7 @@ _KINDS: Final = (
             r"(?:\.(?:txt|md|rst|html))?"
         ),
         formats=_TEXT_FORMATS,
-        has_records=True,
+        allows_multiple_records=True,
     ),
     _SidecarKind(
         _DESCRIPTION,
@@ -72,7 +72,7 @@ _KINDS: Final = (
         ),
         formats=_TEXT_FORMATS,
         max_columns=1,
-        has_records=True,
+        allows_multiple_records=True,
     ),
     _SidecarKind(
         _DESCRIPTION,
@@ -104,7 +104,7 @@ _KINDS: Final = (
         _regex(r".+\.avro"),
         "manifest_path manifest_length partition_spec_id|status snapshot_id data_file",
         formats=("avro",),
-        has_records=True,
+        allows_multiple_records=True,
     ),
     # S3 Inventory, Redshift UNLOAD, cost and usage reports, web applications.
     _SidecarKind(
@@ -114,7 +114,10 @@ _KINDS: Final = (
     _SidecarKind(_MANIFEST, _regex(r".+-manifest\.json"), "account columns"),
     # Exports of DynamoDB and RDS; query results of Athena.
     _SidecarKind(
-        _MANIFEST, _regex(r"manifest-files\.json"), "itemCount md5Checksum", has_records=True
+        _MANIFEST,
+        _regex(r"manifest-files\.json"),
+        "itemCount md5Checksum",
+        allows_multiple_records=True,
     ),
     _SidecarKind(_MANIFEST, _regex(r"manifest-summary\.json"), "exportArn"),
     _SidecarKind(_MANIFEST, _regex(r"export_info_.+\.json"), "exportTaskIdentifier"),
@@ -124,7 +127,7 @@ _KINDS: Final = (
         _regex(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}-manifest\.csv"),
         formats=("csv",),
         max_columns=1,
-        has_records=True,
+        allows_multiple_records=True,
     ),
     # dbt, Snowplow, and the identifier of a Spark stream in its checkpoint.
     _SidecarKind(
@@ -149,7 +152,7 @@ def describe_sidecar(file_set: FileSet, schemas: SchemasByFingerprint) -> str | 
     if extension in _KIND_BY_EXTENSION:
         return _KIND_BY_EXTENSION[extension]
     if name.endswith("~"):
-        return "an unfinished or put-aside copy"
+        return "a temporary, partial or backup copy"
     kinds = _KINDS_BY_FORMAT.get(file_set.format)
     if kinds is None:
         return None

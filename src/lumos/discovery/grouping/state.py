@@ -26,7 +26,7 @@ class RememberedFiles(NamedTuple):
 
     @classmethod
     def of(cls, file_set: FileSet, dataset: str) -> "RememberedFiles":
-        """A file set of the current scan, to remember its dataset."""
+        """The entry that stores the dataset of a file set for the next scan."""
         return cls(
             *file_set.key, dataset, file_set.first_path, file_set.last_path, file_set.file_count
         )
@@ -62,7 +62,7 @@ class GroupingState(msgspec.Struct, frozen=True, kw_only=True):
         return frozenset(file_set.dataset for file_set in self.file_sets)
 
     def with_inherited(self, other: "GroupingState") -> "GroupingState":
-        """The state with the paths and splits of a scan of a parent folder added."""
+        """This state with the added paths and splits from the scan of a parent folder."""
         splits = {split.dataset: split for split in (*self.splits, *other.splits)}
         return replace(self, paths={**self.paths, **other.paths}, splits=list(splits.values()))
 
@@ -74,19 +74,19 @@ class LegacyGrouping(msgspec.Struct, frozen=True, kw_only=True):
         default_factory=list, name="places"
     )
 
-    def upgrade(self, summaries: Iterable[FileSet]) -> GroupingState:
-        """The grouping in its current form; `summaries` are the file sets of all parts."""
+    def upgrade(self, scanned: Iterable[FileSet]) -> GroupingState:
+        """The grouping in its current form; `scanned` are all file sets of the scan."""
         datasets = {entry[:4]: entry[4] for entry in self.file_sets if not entry[5]}
         file_sets = [
             RememberedFiles.of(file_set, dataset)
-            for file_set in summaries
+            for file_set in scanned
             if (dataset := datasets.get(file_set.key) or _find_by_wildcard(file_set, datasets))
         ]
         return GroupingState(file_sets=file_sets, is_upgrade=True)
 
 
 def _find_by_wildcard(file_set: FileSet, datasets: Mapping[FileSetKey, str]) -> str | None:
-    """The dataset of a pattern with `{name}`, to which early versions reduced many patterns."""
+    """The dataset of a `{name}` pattern, which early versions used in place of many patterns."""
     names = f"{file_set.base}/{file_set.pattern}".split("/")
     for (base, pattern, format, fingerprint), dataset in datasets.items():
         if "{name}" in pattern and (format, fingerprint) == (

@@ -1,8 +1,8 @@
 """Argument types of SQL functions, by dialect.
 
-Functions that accept any type are verified on Spark and DuckDB with a grid of types. For other
-dialects, they are listed if their documentation agrees. For all other functions, the impact depends
-on the kinds of types that an argument accepts; if these are unknown, it is undetermined.
+Functions that accept any type were tested with many types on Spark and DuckDB. For other dialects,
+the list follows their documentation. For all other functions, the impact depends on the kinds of
+types that an argument accepts; if these are unknown, it is undetermined.
 """
 
 from collections.abc import Mapping
@@ -45,11 +45,11 @@ def _classes(names: str) -> list[type[exp.Expr]]:
 
 
 def _same_kinds(
-    kinds: Kinds, names: str, **others: Kinds
+    kinds: Kinds, class_names: str, **others: Kinds
 ) -> dict[type[exp.Expr], Mapping[str, Kinds]]:
-    """Map each class to the kinds of its arguments; `others` are named arguments."""
+    """Map each class to the kinds of its arguments; `others` are the kinds of named arguments."""
     kinds_by_argument = {"": kinds, **others}
-    return dict.fromkeys(_classes(names), kinds_by_argument)
+    return dict.fromkeys(_classes(class_names), kinds_by_argument)
 
 
 # Accepted kinds by argument name; '' applies to all arguments that are not named.
@@ -120,7 +120,7 @@ _ACCEPTED: Final[dict[type[exp.Expr], Mapping[str, Kinds]]] = {
 
 _SPARK: Final = frozenset({"spark", "spark2", "databricks", "hive"})
 _POSTGRES: Final = frozenset({"postgres", "redshift", "materialize", "risingwave"})
-# Dialects whose positions and days are 32-bit integers.
+# Dialects in which arguments for positions and days must be 32-bit integers.
 _SHORT_POSITIONS: Final = _SPARK | _POSTGRES | {""}
 # Functions that reject 64-bit integers in dialects that otherwise accept them.
 _PRESTO_SHORT_ARGUMENTS: Final = frozenset(_classes("Round Trunc"))
@@ -304,5 +304,5 @@ def function_of(node: exp.Expr) -> Function:
 
 
 def can_group_by_any_string(dialect: str) -> bool:
-    """Whether the dialect can group by strings of any length, unlike CLOBs."""
+    """Whether the dialect can group by strings of any length; others cannot group by CLOBs."""
     return dialect in _GROUP_BY_ANY_STRING

@@ -85,7 +85,7 @@ def find_dialect(name: str | None) -> Dialect:
     try:
         return Dialect.get_or_raise(key or None)
     except ValueError:
-        # `Dialect.classes` would import all dialects, and many platforms are no dialect.
+        # `Dialect.classes` would import all dialects, for each platform that is not a dialect.
         raise UnknownName("SQL dialect", name or "", DIALECT_MODULE_NAMES) from None
 
 

@@ -158,7 +158,7 @@ class _Reader:
                     each.name, type, nullable=not _is_required(each), native_type=_native(each)
                 )
             )
-        return Schema(fields=tuple(_first_of_name(fields)))
+        return Schema(fields=tuple(_without_duplicate_names(fields)))
 
     def _type(self, field: Any, scope: str, path: TypePath) -> types.DataType:
         from proto_schema_parser import ast
@@ -218,7 +218,7 @@ def _fields(elements: Any) -> Iterator[Any]:
             yield each
 
 
-def _first_of_name(fields: list[Field]) -> Iterator[Field]:
+def _without_duplicate_names(fields: list[Field]) -> Iterator[Field]:
     names: set[str] = set()
     for field in fields:
         if field.name not in names:
@@ -257,4 +257,4 @@ def _check_depth(text: str) -> None:
         depth += (mark in "{[<(") - (mark in "}]>)")
         if depth > _MAX_BRACES:
             line = text.count("\n", 0, at) + 1
-            raise types.SchemaSyntaxError("it nests too deeply", line=line, column=1)
+            raise types.SchemaSyntaxError("the file nests too deeply", line=line, column=1)

@@ -113,7 +113,8 @@ class SqlTableReader:
     def __init__(self, text: str, dialect: Dialect) -> None:
         self.text = text
         self.dialect: Dialect = dialect
-        # The tokens so far: most texts that declare no columns fail at one of the first.
+        # The tokens read so far. They are read as needed, since most texts that declare no
+        # columns fail at one of the first tokens.
         self.tokens: list[_Token] = []
         self._remaining = self._read_tokens()
         self.at = 0

@@ -6,7 +6,7 @@
 | from any       | maximum lengths of bytes: BINARY(n) in Lumos has a fixed length                |
 | from Postgres  | citext (STRING), the zone of timetz, the fields of intervals, array sizes      |
 | from Snowflake | the widths of integers (all DECIMAL(38,0)) and floats; LTZ or TZ               |
-| to any         | UINTn (the next signed type), FLOAT16, ENUM symbols, unsafe UNKNOWN names  |
+| to any         | UINTn (the next signed type), FLOAT16, ENUM symbols, invalid UNKNOWN names  |
 | to Postgres    | INT8, units below us, NOT NULL inside; MAP, STRUCT, UNION (jsonb)              |
 | to Snowflake   | integers and DURATION (NUMBER), FLOAT32, UUID, INTERVAL (text), UNION (VARIANT) |
 | to BigQuery    | integers (INT64), units (us), MAP, arrays in arrays (structs), UNION (JSON)    |
@@ -29,7 +29,7 @@ from lumos.model.conversions.sql_type_reader import (
 
 __all__ = ["Dialect", "type_from_sql", "type_to_sql"]
 
-_TypeReader: TypeAlias = types.DataType | Callable[[tuple[int, ...]], types.DataType]
+_TypeOrReader: TypeAlias = types.DataType | Callable[[tuple[int, ...]], types.DataType]
 
 _DIGITS: Final[dict[types.Unit, int]] = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
@@ -69,23 +69,23 @@ def _unit(digits: int) -> types.Unit:
     return next((unit for unit, max_digits in _DIGITS.items() if digits <= max_digits), "ns")
 
 
-def _decimal(unbounded: types.Decimal) -> _TypeReader:
-    return lambda numbers: types.Decimal(*numbers[:2]) if numbers else unbounded
+def _decimal(default: types.Decimal) -> _TypeOrReader:
+    return lambda numbers: types.Decimal(*numbers[:2]) if numbers else default
 
 
-def _string(missing: int | None = None, *, unlimited: tuple[int, ...] = ()) -> _TypeReader:
+def _string(default_length: int | None = None, *, unlimited: tuple[int, ...] = ()) -> _TypeOrReader:
     def reader(numbers: tuple[int, ...]) -> types.DataType:
-        length = numbers[0] if numbers else missing
+        length = numbers[0] if numbers else default_length
         return types.String(None if length in unlimited else length)
 
     return reader
 
 
-def _time(digits: int) -> _TypeReader:
+def _time(digits: int) -> _TypeOrReader:
     return lambda numbers: types.Time(_unit(numbers[0] if numbers else digits))
 
 
-def _timestamp(digits: int, *, zoned: bool = False) -> _TypeReader:
+def _timestamp(digits: int, *, zoned: bool = False) -> _TypeOrReader:
     return lambda numbers: types.Timestamp(_unit(numbers[0] if numbers else digits), zoned=zoned)
 
 
@@ -93,7 +93,7 @@ def _float_type(numbers: tuple[int, ...]) -> types.DataType:
     return types.FLOAT32 if numbers and numbers[0] <= 24 else types.FLOAT64
 
 
-def _for_names(reader: _TypeReader, names: str) -> dict[str, _TypeReader]:
+def _for_names(reader: _TypeOrReader, names: str) -> dict[str, _TypeOrReader]:
     return dict.fromkeys(names.split("|"), reader)
 
 
@@ -107,7 +107,7 @@ _INTERVAL_FIELDS: Final = "|".join(
 # The two default lengths of Snowflake, which it reports as if they had been declared.
 _SNOWFLAKE_UNLIMITED: Final = (16_777_216, 134_217_728)
 
-_READERS: Final[dict[Dialect, dict[str, _TypeReader]]] = {
+_READERS: Final[dict[Dialect, dict[str, _TypeOrReader]]] = {
     "postgres": {
         **_for_names(types.BOOLEAN, "boolean|bool"),
         **_for_names(types.INT16, "smallint|int2|smallserial|serial2"),

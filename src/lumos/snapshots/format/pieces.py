@@ -43,7 +43,8 @@ from lumos.snapshots.format.versions import upgrade_container
 PieceRow: TypeAlias = tuple[str, int, Any, Any, Any]
 
 _BY_PLURAL: Final = {kind.plural: kind for kind in KINDS}
-# For each kind, the references that its entries can resolve, as the kinds that are valid targets.
+# For each kind, the references that its entries can resolve, by the kinds of their targets:
+# a reference to `users|groups` is resolved by a user or by a group.
 RESOLVES: Final = {
     GLOSSARY.plural: ("glossary",),
     USERS.plural: ("users", "users|groups"),

@@ -24,7 +24,7 @@ _OPEN: Final = getattr(os, "O_PATH", os.O_RDONLY)
 
 
 class FolderEvents(EventSource):
-    """The events of folders while the process runs; nothing is delivered twice or later."""
+    """The events of folders while the process runs; missed events are not delivered later."""
 
     is_durable: ClassVar[bool] = False
 

@@ -24,7 +24,7 @@ from lumos.sources.relational import TableSelection, names_in, path_of
 
 
 class MetastoreEntry(NamedTuple):
-    """A table of a metastore as a dataset, and the location of its data; views have none."""
+    """A table of a metastore as a dataset; `registered` has the location of its data, if any."""
 
     found: FoundDataset
     registered: RegisteredTable | None = None
@@ -73,7 +73,7 @@ class UnreadableEntry(Exception):
 
 
 class SelectedTables(MetastoreSource):
-    """The tables of a metastore that the patterns of its section select."""
+    """A source with the tables of a metastore that the patterns of its section select."""
 
     # The product name in messages.
     label: str

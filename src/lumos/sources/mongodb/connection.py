@@ -125,28 +125,28 @@ class MongoAccess(msgspec.Struct, frozen=True, kw_only=True):
         """The error for a failure, with the next step."""
         text = self.describe(problem)
         if isinstance(problem, ServerSelectionTimeoutError):
-            found, step = _UNTRUSTED if re.search("SSL|certificate", text) else _NO_ANSWER
+            message, next_step = _UNTRUSTED if re.search("SSL|certificate", text) else _NO_ANSWER
         elif isinstance(problem, OperationFailure) and (
             # Atlas uses the same code for all rejected logins.
             problem.code in _LOGIN_ERRORS or "bad auth" in text
         ):
-            found, step = _REFUSED
+            message, next_step = _REFUSED
         elif isinstance(problem, OperationFailure) and problem.code in NOT_ALLOWED:
-            found, step = _NOT_ALLOWED
+            message, next_step = _NOT_ALLOWED
         elif isinstance(problem, ExecutionTimeout):
-            found, step = _TOO_SLOW
+            message, next_step = _TOO_SLOW
         elif isinstance(problem, ConfigurationError) and "wire version" in text:
-            found, step = _TOO_OLD
+            message, next_step = _TOO_OLD
         elif isinstance(problem, ConfigurationError) and self.uri.startswith(_SRV):
-            found, step = _NO_CLUSTER
+            message, next_step = _NO_CLUSTER
         elif isinstance(problem, ConfigurationError | InvalidURI | ValueError):
             return _invalid_address(text)
         elif isinstance(problem, ConnectionFailure):
-            found, step = _NO_ANSWER
+            message, next_step = _NO_ANSWER
         else:
-            found, step = _BROKEN
+            message, next_step = _BROKEN
         values = {"host": self.display_address, "text": text, "seconds": self.seconds}
-        return SourceNotUsable(found.format(**values), step.format(**values))
+        return SourceNotUsable(message.format(**values), next_step.format(**values))
 
     def describe(self, problem: Exception) -> str:
         """The message of the server or driver, in one line and without secrets."""

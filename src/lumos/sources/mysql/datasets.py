@@ -1,4 +1,4 @@
-"""Converts rows of the information schema to datasets, and its texts of types to types."""
+"""Converts rows of the information schema to datasets, and parses the types of its columns."""
 
 import re
 from collections import defaultdict
@@ -204,7 +204,10 @@ def columns_in(expression: str, columns: Sequence[MysqlColumn]) -> frozenset[str
 def constraints_of(
     keys: Sequence[KeyColumn], rules: Mapping[tuple[str, str], tuple[str, str]]
 ) -> dict[str, dict[str, str]]:
-    """Unique and foreign keys as SQL, by table and name; `rules` are those of foreign keys."""
+    """Unique and foreign keys as SQL, by table and name.
+
+    `rules` are the ON UPDATE and ON DELETE rules of foreign keys.
+    """
     by_constraint: dict[tuple[str, str], list[KeyColumn]] = defaultdict(list)
     for key in keys:
         by_constraint[key.table, key.constraint].append(key)
