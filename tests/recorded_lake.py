@@ -89,4 +89,4 @@ class RecordedLake:
         recorder = self.recorder()
         known = self.store.known(source=SOURCE)[str(urn_of(f"/lake/{name}"))]
         with self.store.transaction() as transaction:
-            recorder.remove(transaction, known)
+            recorder.remove(transaction, known, Location(uri=f"/lake/{name}"))

@@ -67,7 +67,7 @@ def remove(seen: RecordedLake, name: str) -> None:
     recorder = seen.recorder()
     known = seen.store.known(source=SOURCE)[str(urn_of(f"/lake/{name}"))]
     with seen.store.transaction() as transaction:
-        recorder.remove(transaction, known)
+        recorder.remove(transaction, known, None)
 
 
 def test_a_catalog_hears_of_the_whole_store_once_and_then_of_changes(

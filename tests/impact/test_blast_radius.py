@@ -252,7 +252,7 @@ def test_lineage_of_the_same_transaction_counts(lake: RecordedLake) -> None:
     recorder = lake.recorder()
     with lake.store.transaction() as transaction:
         transaction.lineage.report("new", [edge(RAW, ODD)], at=START)
-        recorder.remove(transaction, known)
+        recorder.remove(transaction, known, None)
     assert last(lake).affected_downstream == (ODD, STAGED)
 
 

@@ -122,7 +122,7 @@ class CatalogPublisher:
             with self._store.lock(f"catalog {self._platform.name}"):
                 delivery.run()
         except LockHeld:
-            delivery.postpone("another process is delivery to it")
+            delivery.postpone("another process is publishing to it")
         return delivery.report()
 
 

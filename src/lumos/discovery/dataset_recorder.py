@@ -298,7 +298,7 @@ class DatasetRecorder:
             transaction.save_schema_memory(urn, memory.body, memory.schema)
 
     def remove(
-        self, transaction: Transaction, known: KnownDataset, location: Location | None = None
+        self, transaction: Transaction, known: KnownDataset, location: Location | None
     ) -> None:
         """Record that a dataset was deleted; its history remains."""
         cloud_version = CloudVersion.parse(known.cloud_version).next(prefix=self._prefix)
