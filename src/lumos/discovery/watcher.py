@@ -177,20 +177,21 @@ class SourceWatcher:
     def _polled_source(
         self, watched: WatchedSource, interval: float | None, stop: threading.Event
     ) -> "PolledSource":
-        """How a source is scanned as a whole; rarely, while events name all of its changes.
+        """A source that is scanned as a whole at intervals, longer ones while it sends events.
 
-        Queues may be lost and found at any time, so each poll looks whether a scan is due.
+        A queue can fail or recover at any time, so each poll decides whether a scan is due.
         """
         name, seconds = source_name(watched.source), float(interval or watched.polling_interval)
         consumers = self._events.consumers_of(watched)
         is_by_events = bool(consumers) and watched.watch_mode == "events"
-        rarely = float(watched.reconciliation_interval)
+        reconciliation_seconds = float(watched.reconciliation_interval)
         if consumers and all(each.is_started for each in consumers):
-            self._begun(f"{name} by events, and as a whole", rarely if is_by_events else seconds)
+            interval_shown = reconciliation_seconds if is_by_events else seconds
+            self._begun(f"{name} by events, and as a whole", interval_shown)
         else:
             self._begun(name, seconds)
         if is_by_events:
-            seconds = min(seconds, rarely)
+            seconds = min(seconds, reconciliation_seconds)
         scanned_at: float | None = None
 
         def poll_source() -> None:
@@ -201,7 +202,7 @@ class SourceWatcher:
                 each.has_received_since(last) for each in consumers
             )
             if (is_by_events and is_covered and last is not None
-                    and started - last <= rarely - seconds):  # fmt: skip
+                    and started - last <= reconciliation_seconds - seconds):  # fmt: skip
                 return
             report = self._poll_source(watched.source, stop)
             if report is None:
